@@ -1,0 +1,1 @@
+"""browsermw makes browser agents safe to interrupt."""

@@ -1,0 +1,1 @@
+"""page (see docs/explanation/architecture.md)."""

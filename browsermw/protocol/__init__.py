@@ -1,0 +1,1 @@
+"""protocol (see docs/explanation/architecture.md)."""
