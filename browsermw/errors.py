@@ -50,7 +50,7 @@ class OutcomeUnknown(BrowsermwError):
 class Quarantined(EffectRefused):
     """Nothing left the browser: the run has effects in doubt and is read-only until they are settled.
 
-    See ``run.quarantined`` or ``browsermw quarantine list``; settle each with ``browsermw quarantine resolve``.
+    See ``run.quarantined`` or ``browsermw quarantine list``; settle each with a verdict.
     """
 
 
