@@ -1,0 +1,1 @@
+"""The durable ledger: schema, store, dialects and migrations. SQLAlchemy lives here only."""

@@ -1,0 +1,71 @@
+"""What an answer, or the lack of one, says about an effect.
+
+Called by the gate at the response stage and by the API hooks. Decides only; the gate writes it down.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+AMBIGUOUS_STATUSES = frozenset({408, 409, 425, 429})
+"""4xx that do not prove a rejection: timeout, conflict (perhaps with our own first try), too early, too many."""
+
+
+class Outcome(StrEnum):
+    """What is known about an effect after it was released."""
+
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    AMBIGUOUS = "ambiguous"
+    NOT_SENT = "not_sent"
+    UNKNOWN = "unknown"
+
+
+NEVER_CONNECTED_ERRORS = frozenset(
+    {
+        "ERR_CONNECTION_REFUSED",
+        "ERR_NAME_NOT_RESOLVED",
+        "ERR_ADDRESS_UNREACHABLE",
+        "ERR_INTERNET_DISCONNECTED",
+        "ERR_BLOCKED_BY_CLIENT",
+        "ERR_SSL_PROTOCOL_ERROR",
+        "ERR_CERT_AUTHORITY_INVALID",
+        "ERR_CERT_COMMON_NAME_INVALID",
+        "ERR_CERT_DATE_INVALID",
+        "ConnectionRefused",
+        "NameNotResolved",
+        "AddressUnreachable",
+        "InternetDisconnected",
+        "BlockedByClient",
+    },
+)
+"""``net::ERR_…`` texts and CDP ``Network.ErrorReason`` values that come before a byte of the request leaves."""
+
+
+def outcome_of_status(status: int) -> Outcome:
+    """Outcome of an HTTP status (DESIGN section 5).
+
+    Args:
+        status: The final or interim status code, 100 to 599.
+    """
+    if status in AMBIGUOUS_STATUSES or status >= 500:
+        return Outcome.AMBIGUOUS
+    if status >= 400:
+        return Outcome.REJECTED
+    return Outcome.ACCEPTED
+
+
+def outcome_of_error(reason: str, *, reached: bool | None) -> Outcome:
+    """Outcome of a network error.
+
+    Args:
+        reason: CDP error reason or ``net::ERR_…`` text.
+        reached: Whether the relay had a connection to that host and port since the release; ``None`` without a
+            relay. Behind a relay every connection error looks the same to the browser (field note 14), so the
+            relay's own knowledge decides.
+    """
+    if reached is False:
+        return Outcome.NOT_SENT
+    if reached is None and reason.removeprefix("net::") in NEVER_CONNECTED_ERRORS:
+        return Outcome.NOT_SENT
+    return Outcome.UNKNOWN
