@@ -1,0 +1,175 @@
+"""What the user decides: which requests are effects, which do not matter, how strongly to guard, how long to wait.
+
+A ``Policy`` is given to ``browsermw.open``, or read from ``browsermw.toml`` in the working folder and from
+``BROWSERMW_…`` variables (those win over the file; arguments win over both). It is frozen, and bad values are
+rejected when it is made, by the key's path.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE", "CONNECT"})
+
+TELEMETRY = (
+    "POST https://*.google-analytics.com/**",
+    "POST https://*.analytics.google.com/**",
+    "POST https://*.doubleclick.net/**",
+    "POST https://*.ingest.sentry.io/**",
+    "POST https://*.hotjar.com/**",
+    "POST https://api.segment.io/v1/**",
+    "POST https://*.mixpanel.com/track/**",
+)
+"""Well-known telemetry that ``ignore`` holds by default: losing or doubling it harms nobody."""
+
+
+@lru_cache(maxsize=1024)
+def compiled_pattern(pattern: str) -> tuple[str | None, re.Pattern[str]]:
+    """Read a URL pattern, ``[METHOD ]glob``, in Playwright's glob words.
+
+    ``*`` is any run without a slash, ``**`` any run, ``{a,b}`` either; the rest stands for itself. The query
+    belongs to the URL.
+
+    Returns:
+        The method (``None``: any) and a regular expression that the whole URL has to match.
+
+    Raises:
+        ValueError: The pattern is empty, has control characters or an unclosed brace.
+    """
+    method, _, glob = pattern.rpartition(" ")
+    if method and method not in METHODS:
+        raise ValueError(f"{pattern!r}: {method!r} is no HTTP method; write 'POST https://host/**' or the glob alone")
+    if not glob or any(ord(letter) < 32 for letter in glob):
+        raise ValueError(f"{pattern!r}: a URL pattern may not be empty or hold control characters")
+    if glob.count("{") != glob.count("}"):
+        raise ValueError(f"{pattern!r}: unclosed brace")
+    return method or None, re.compile(_glob_to_regex(glob), re.DOTALL)
+
+
+def _glob_to_regex(glob: str) -> str:
+    words = {"**": ".*", "*": "[^/]*", "{": "(?:", "}": ")", ",": "|"}
+    pieces, depth = [], 0
+    for token in re.findall(r"\*\*|\*|\{|\}|,|[^*{},]+", glob):
+        depth += {"{": 1, "}": -1}.get(token, 0)
+        pieces.append(re.escape(token) if token not in words or (token == "," and not depth) else words[token])
+    return "".join(pieces)
+
+
+def matches(pattern: str, method: str, url: str) -> bool:
+    """Whether a request fits a URL pattern (see ``compiled_pattern``)."""
+    wanted, regex = compiled_pattern(pattern)
+    return wanted in (None, method) and regex.fullmatch(url) is not None
+
+
+def _checked_pattern(pattern: str) -> str:
+    compiled_pattern(pattern)
+    return pattern
+
+
+def _checked_selector(selector: str) -> str:
+    if not selector.strip() or any(ord(letter) < 32 for letter in selector):
+        raise ValueError(f"{selector!r}: a selector may not be empty or hold control characters")
+    return selector
+
+
+UrlPattern = Annotated[str, AfterValidator(_checked_pattern)]
+Selector = Annotated[str, AfterValidator(_checked_selector)]
+
+
+class Identity(BaseModel):
+    """How to tell who is signed in: exactly one of the two.
+
+    Attributes:
+        cookie: Name of the cookie whose value stands for the user.
+        selector: CSS selector of the element whose text names the user.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    cookie: str | None = None
+    selector: Selector | None = None
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Identity:
+        if (self.cookie is None) == (self.selector is None):
+            raise ValueError("identity: give exactly one of cookie and selector")
+        return self
+
+
+class Policy(BaseSettings):
+    """The rules of one runtime.
+
+    Attributes:
+        effects: URL patterns of requests that are effects although their method is safe.
+        ignore: URL patterns of requests that are let go unrecorded although their method is not safe.
+        unowned: What happens to an effect of a context that nobody wrapped: ``refuse`` or ``allow``.
+        minimum_wire: The weakest wire that ``wrap`` accepts.
+        identity: How to tell who is signed in; ``None``: not declared.
+        ignore_selectors: Elements that are left out of the DOM hash (clocks, advertisements).
+        volatile_fields: Names (lower case) of form, JSON and query fields that are left out of fingerprints,
+            because they change with each load.
+        settle_s: How long leaving a run, or closing a context, waits for answers that are still out; seconds.
+        probe_timeout_s: How long a checkpoint waits for the page; seconds. Later it says "not available".
+        attach_timeout_s: How long ``wrap`` waits for the browser's debugging port; seconds.
+        lease_s: How long a PostgreSQL lease runs without renewal; seconds.
+    """
+
+    model_config = SettingsConfigDict(
+        frozen=True, extra="ignore", env_prefix="BROWSERMW_", env_nested_delimiter="__", toml_file="browsermw.toml"
+    )
+
+    effects: tuple[UrlPattern, ...] = ()
+    ignore: tuple[UrlPattern, ...] = TELEMETRY
+    unowned: Literal["refuse", "allow"] = "refuse"
+    minimum_wire: Literal["sealed", "attached", "routed"] = "sealed"
+    identity: Identity | None = None
+    ignore_selectors: tuple[Selector, ...] = ()
+    volatile_fields: frozenset[str] = frozenset(
+        {
+            "csrf",
+            "csrf_token",
+            "csrftoken",
+            "csrfmiddlewaretoken",
+            "_csrf",
+            "_token",
+            "xsrf",
+            "_xsrf",
+            "authenticity_token",
+            "__requestverificationtoken",
+            "__viewstate",
+            "__eventvalidation",
+            "nonce",
+            "_wpnonce",
+            "timestamp",
+            "_ts",
+        }
+    )
+    settle_s: float = Field(5.0, ge=0, le=600)
+    probe_timeout_s: float = Field(1.0, gt=0, le=60)
+    attach_timeout_s: float = Field(15.0, gt=0, le=600)
+    lease_s: float = Field(15.0, ge=2, le=3600)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments first, then the environment, then ``browsermw.toml``."""
+        del dotenv_settings, file_secret_settings
+        toml = TomlConfigSettingsSource(settings_cls, Path("browsermw.toml"))
+        return init_settings, env_settings, toml

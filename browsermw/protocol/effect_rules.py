@@ -1,0 +1,37 @@
+"""Is this request an effect? (DESIGN section 6, step 1.)
+
+Asked by the gate and by the API hooks for each request. Order: ``policy.ignore`` (telemetry) says no,
+``policy.effects`` says yes, a safe method says no, a GraphQL read says no, everything else is an effect.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from browsermw.policy import matches
+from browsermw.protocol.graphql import only_queries
+
+if TYPE_CHECKING:
+    from browsermw.policy import Policy
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+"""RFC 9110 section 9.2.1: methods that ask for no change of state."""
+
+
+def is_effect(policy: Policy, method: str, url: str, content_type: str, body: bytes | None) -> bool:
+    """Whether a request may change something at the application.
+
+    Args:
+        policy: The user's rules.
+        method: HTTP method, upper case.
+        url: The full URL.
+        content_type: Value of the ``Content-Type`` header, or empty.
+        body: The body, or ``None`` where it could not be read.
+    """
+    if any(matches(pattern, method, url) for pattern in policy.effects):
+        return True
+    if method in SAFE_METHODS:
+        return False
+    if any(matches(pattern, method, url) for pattern in policy.ignore):
+        return False
+    return not ("json" in content_type.lower() and body is not None and only_queries(body))
