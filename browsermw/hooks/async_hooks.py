@@ -1,0 +1,120 @@
+"""The hooks on Playwright's async classes: the sync ones with ``await``, and with the closing shielded, because a
+cancelled click has to be closed in the ledger too."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from browsermw.boundary import CloseAction
+from browsermw.hooks import journal
+from browsermw.hooks.guards import Guard, find_guard, guard_of, guard_of_route
+from browsermw.hooks.sync_hooks import guards_to_settle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from browsermw.hooks.table import ActionKind
+
+Wrapped = Any
+
+
+async def _ask(guard: Guard, work: Coroutine[Any, Any, Any]) -> Any:
+    return await asyncio.wrap_future(guard.run.runtime.submit(work))
+
+
+def action(class_name: str, name: str, entry: ActionKind) -> Callable[..., Any]:
+    """The hook of a method that is an action."""
+    called = f"{class_name}.{name}"
+
+    async def hook(wrapped: Wrapped, instance: Any, args: Any, kwargs: Any) -> Any:
+        guard, page = guard_of(class_name, instance)
+        if guard is None or guard.passes(entry):
+            return await wrapped(*args, **kwargs)
+        await guard.identified()
+        desk, page_id = guard.run.runtime.desk, await guard.page_id_async(page)
+        opening = journal.opening(guard, entry, called, instance, args, kwargs, page_id)
+        action_id = await _ask(guard, desk.open_action(opening))
+
+        async def close(error: BaseException | None) -> Any:
+            failed = journal.in_words(error) if error is not None else None
+            closing = CloseAction(guard.run.run_id, action_id, failed)
+            return await asyncio.shield(_ask(guard, desk.close_action(closing)))
+
+        try:
+            result = await wrapped(*args, **kwargs)
+        except BaseException as error:
+            instead = journal.concluded(await close(error), called, error)
+            if instead is not None:
+                raise instead from error
+            raise
+        instead = journal.concluded(await close(None), called, None)
+        if instead is not None:
+            raise instead
+        return result
+
+    return hook
+
+
+def call(class_name: str, name: str) -> Callable[..., Any]:
+    """The hook of a request that Playwright's driver sends."""
+    called = f"{class_name}.{name}"
+
+    async def hook(wrapped: Wrapped, instance: Any, args: Any, kwargs: Any) -> Any:
+        guard, page = guard_of_route(instance) if class_name == "Route" else guard_of(class_name, instance)
+        if guard is None:
+            return await wrapped(*args, **kwargs)
+        await guard.identified()
+        desk = guard.run.runtime.desk
+        page_id = await guard.page_id_async(page)
+        opening = journal.opening_call(guard, called, instance, args, kwargs, page_id)
+        ticket = await _ask(guard, desk.open_call(opening))
+        if ticket.effect_id is None:
+            return await wrapped(*args, **kwargs)
+        try:
+            response = await wrapped(*args, **kwargs)
+        except BaseException as error:
+            closing = journal.failed_call(guard, ticket, opening.url, error)
+            doubt = await asyncio.shield(_ask(guard, desk.close_call(closing)))
+            if doubt is not None and isinstance(error, Exception):
+                raise journal.call_in_doubt(called, doubt, error) from error
+            raise
+        closing = journal.answered_call(guard, ticket, opening.url, response)
+        await asyncio.shield(_ask(guard, desk.close_call(closing)))
+        return response
+
+    return hook
+
+
+def close(class_name: str) -> Callable[..., Any]:
+    """The hook of ``close``: answers that are still out are awaited first, for ``policy.settle_s`` at most."""
+
+    async def hook(wrapped: Wrapped, instance: Any, args: Any, kwargs: Any) -> Any:
+        for guard in guards_to_settle(class_name, instance):
+            await _ask(guard, guard.run.runtime.desk.settle(guard.run.run_id, guard.run.runtime.policy.settle_s))
+        return await wrapped(*args, **kwargs)
+
+    return hook
+
+
+def opens(_class_name: str) -> Callable[..., Any]:
+    """The hook of ``new_page``: the context has to be known at the gate before it has a page."""
+
+    async def hook(wrapped: Wrapped, instance: Any, args: Any, kwargs: Any) -> Any:
+        guard = find_guard(instance)
+        if guard is not None:
+            await guard.identified()
+        return await wrapped(*args, **kwargs)
+
+    return hook
+
+
+def noting(note: Callable[[object, Any], None]) -> Callable[..., Any]:
+    """The hook of a method whose result is to be remembered."""
+
+    async def hook(wrapped: Wrapped, _instance: Any, args: Any, kwargs: Any) -> Any:
+        made = await wrapped(*args, **kwargs)
+        note(made, kwargs)
+        return made
+
+    return hook

@@ -1,0 +1,59 @@
+"""Put the hooks on Playwright's public classes, once for each process, with ``wrapt``.
+
+Called by ``Runtime`` before the first browser is launched. The objects that users hold stay Playwright's own, so
+``expect()``, ``isinstance`` and type checkers are content; a context that nobody wrapped pays a dictionary look-up.
+"""
+
+from __future__ import annotations
+
+import threading
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import playwright.async_api
+import playwright.sync_api
+import wrapt
+
+from browsermw.hooks import async_hooks, sync_hooks
+from browsermw.hooks.launched import note_context, note_launch
+from browsermw.hooks.table import ACTIONS, CALLS, CLOSES, LAUNCHES, OPENS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_lock = threading.Lock()
+_done: list[bool] = []
+
+
+def install() -> None:
+    """Install all hooks; a second call does nothing."""
+    with _lock:
+        if _done:
+            return
+        _install_on(playwright.sync_api, sync_hooks)
+        _install_on(playwright.async_api, async_hooks)
+        _done.append(True)
+
+
+def _install_on(api: ModuleType, hooks: Any) -> None:
+    for class_name, methods in ACTIONS.items():
+        for name, entry in methods.items():
+            _put(api, class_name, name, hooks.action(class_name, name, entry))
+    for class_name, names in CALLS.items():
+        for name in names:
+            _put(api, class_name, name, hooks.call(class_name, name))
+    for class_name, names in CLOSES.items():
+        for name in names:
+            _put(api, class_name, name, hooks.close(class_name))
+    for class_name, names in OPENS.items():
+        for name in names:
+            _put(api, class_name, name, hooks.opens(class_name))
+    for class_name, names in LAUNCHES.items():
+        for name in names:
+            note = note_launch if class_name == "BrowserType" else note_context
+            _put(api, class_name, name, hooks.noting(note))
+
+
+def _put(api: ModuleType, class_name: str, name: str, hook: Callable[..., Any]) -> None:
+    if name in vars(getattr(api, class_name)):  # an older Playwright has fewer methods
+        wrapt.wrap_function_wrapper(api, f"{class_name}.{name}", hook)

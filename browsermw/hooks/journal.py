@@ -1,0 +1,179 @@
+"""What the two hooks share: from a Playwright call to a question for the desk, and from its answer to an error.
+
+Written once, so that the sync and the async hook differ in nothing but ``await``. Records what the agent aimed at,
+never what it typed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from playwright.sync_api import Error as PlaywrightError
+from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
+
+from browsermw.boundary import CallTicket, CloseCall, OpenAction, OpenCall
+from browsermw.errors import OutcomeUnknown
+from browsermw.hooks.timeouts import OutcomeUnknownTimeout
+from browsermw.refusals import describe
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from browsermw.boundary import ActionClosed
+    from browsermw.hooks.guards import Guard
+    from browsermw.hooks.table import ActionKind
+    from browsermw.models import Effect
+
+_SELECTOR = re.compile(r"selector=(['\"])(.*)\1", re.DOTALL)
+_ANSWERED = re.compile(r"^(?:\w+\.\w+: )?([1-5]\d\d) ")
+"""How Playwright words the error of ``fail_on_status_code``: the request was answered, with this status."""
+
+_SPOKEN_KINDS = frozenset({"script"})
+KEY_NAME_LENGTH = 2
+
+
+def opening(
+    guard: Guard, entry: ActionKind, called: str, instance: Any, args: Sequence[Any], kwargs: Mapping[str, Any], page_id: str | None
+) -> OpenAction:
+    """The question that a Playwright call puts to the desk.
+
+    Args:
+        guard: Of its context.
+        entry: From the table.
+        called: Such as ``Page.click``.
+        instance: The object it is called on.
+        args: Its arguments.
+        kwargs: Its keyword arguments.
+        page_id: Target id of its page.
+    """
+    return OpenAction(
+        run_id=guard.run.run_id,
+        kind=entry.kind,
+        method=called,
+        target=_target(entry, called, instance, args, kwargs),
+        page_id=page_id,
+        lazy=entry.lazy,
+        reads_only=entry.reads_only,
+    )
+
+
+def _target(entry: ActionKind, called: str, instance: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    owner, _, name = called.partition(".")
+    if owner in {"Page", "Frame"}:
+        if entry.kind in _SPOKEN_KINDS:
+            return ""
+        aimed = args[0] if args else next((kwargs[key] for key in ("selector", "url", "source") if key in kwargs), "")
+        return str(aimed)
+    if owner == "Locator":
+        found = _SELECTOR.search(repr(instance))
+        return found.group(2) if found else ""
+    if owner in {"Mouse", "Touchscreen"}:
+        return ",".join(str(number) for number in args[:2])
+    if owner == "Keyboard" and name in {"press", "down"}:
+        key = str(args[0] if args else kwargs.get("key", ""))
+        # A single letter may be a letter of a password; "Enter" and "Control+s" are aims.
+        return key if len(key) >= KEY_NAME_LENGTH else "a key"
+    return ""
+
+
+def in_words(error: BaseException) -> str:
+    """A failure for the record: its class and its first line, shortened."""
+    first = str(error).partition("\n")[0]
+    return f"{type(error).__name__}: {first}"[:300]
+
+
+def concluded(closed: ActionClosed, called: str, error: BaseException | None) -> BaseException | None:
+    """The error that the agent should see instead of what Playwright said; ``None`` to leave it as it is.
+
+    Args:
+        closed: What came of the call.
+        called: Such as ``Page.click``.
+        error: What Playwright raised, if anything.
+    """
+    if error is not None and closed.unanswered and isinstance(error, PlaywrightTimeoutError):
+        first = closed.unanswered[0]
+        return OutcomeUnknownTimeout(
+            f"{called} timed out after a request had left the browser: {describe(first)}. Its outcome is unknown: do not "
+            f"repeat the action; look it up at the application and record a verdict. ({in_words(error)})",
+            facts={"effects": [effect.effect_id for effect in closed.unanswered]},
+        )
+    if closed.refusals:
+        return closed.refusals[0]
+    if isinstance(error, PlaywrightTimeoutError) and not closed.left_count:
+        error.add_note("browsermw: no request with a side effect left the browser; the action may be tried again.")
+    return None
+
+
+# Calls that Playwright's driver sends itself.
+
+
+def opening_call(
+    guard: Guard, called: str, instance: Any, args: Sequence[Any], kwargs: Mapping[str, Any], page_id: str | None
+) -> OpenCall:
+    """The question that ``context.request.post`` and friends, and ``Route.fetch``, put to the desk."""
+    if called == "Route.fetch":
+        return _route_call(guard, called, instance.request, kwargs, page_id)
+    verb = called.partition(".")[2].upper()
+    first = args[0] if args else kwargs.get("url", kwargs.get("url_or_request", ""))
+    if verb == "FETCH" and not isinstance(first, str):
+        return _route_call(guard, called, first, kwargs, page_id)
+    method = str(kwargs.get("method") or "GET").upper() if verb == "FETCH" else verb
+    content_type, body = _payload(kwargs)
+    return OpenCall(guard.run.run_id, called, method, str(first), content_type, body, page_id)
+
+
+def _route_call(guard: Guard, called: str, request: Any, kwargs: Mapping[str, Any], page_id: str | None) -> OpenCall:
+    method = str(kwargs.get("method") or request.method).upper()
+    headers = kwargs.get("headers") or request.headers
+    content_type = next((value for key, value in headers.items() if key.lower() == "content-type"), "")
+    if kwargs.get("post_data") is not None or kwargs.get("data") is not None:
+        content_type, body = _payload({"data": kwargs.get("post_data", kwargs.get("data")), "headers": headers})
+    else:
+        body = request.post_data_buffer or b""
+    return OpenCall(guard.run.run_id, called, method, str(kwargs.get("url") or request.url), content_type, body, page_id)
+
+
+def _payload(kwargs: Mapping[str, Any]) -> tuple[str, bytes | None]:
+    headers: Mapping[str, str] = kwargs.get("headers") or {}
+    named = next((value for key, value in headers.items() if key.lower() == "content-type"), "")
+    data, form = kwargs.get("data"), kwargs.get("form")
+    if isinstance(data, bytes):
+        return named or "application/octet-stream", data
+    if isinstance(data, str):
+        return named or "text/plain", data.encode("utf-8", "surrogatepass")
+    if data is not None:
+        return named or "application/json", json.dumps(data, default=str).encode()
+    if isinstance(form, dict):
+        return "application/x-www-form-urlencoded", urlencode({key: str(value) for key, value in form.items()}).encode()
+    if form is not None or kwargs.get("multipart") is not None:
+        return "multipart/form-data", None
+    return named, b""
+
+
+def answered_call(guard: Guard, ticket: CallTicket, url: str, response: Any) -> CloseCall:
+    """What an answered call tells the desk."""
+    headers = tuple((item["name"], item["value"]) for item in response.headers_array)
+    return CloseCall(guard.run.run_id, ticket, url, status=response.status, headers=headers)
+
+
+def failed_call(guard: Guard, ticket: CallTicket, url: str, error: BaseException) -> CloseCall:
+    """What a failed call tells the desk; ``fail_on_status_code`` fails although there was an answer."""
+    answered = _ANSWERED.match(str(error)) if isinstance(error, PlaywrightError) else None
+    if answered is not None:
+        return CloseCall(guard.run.run_id, ticket, url, status=int(answered.group(1)))
+    return CloseCall(guard.run.run_id, ticket, url, failed=in_words(error))
+
+
+def call_in_doubt(called: str, effect: Effect, error: BaseException) -> BaseException:
+    """The error for a call that was sent and whose outcome is unknown."""
+    text = (
+        f"{called} failed after its request was sent: {describe(effect)}. Its outcome is unknown: do not repeat it; look "
+        f"it up at the application and record a verdict. ({in_words(error)})"
+    )
+    facts = {"effects": [effect.effect_id]}
+    if isinstance(error, PlaywrightTimeoutError):
+        return OutcomeUnknownTimeout(text, facts=facts)
+    return OutcomeUnknown(text, facts=facts)

@@ -1,0 +1,124 @@
+"""The hooks on Playwright's sync classes; everything they decide is in ``journal``, the desk and the gate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from browsermw.boundary import CloseAction
+from browsermw.hooks import journal
+from browsermw.hooks.guards import Guard, find_guard, guard_of, guard_of_route
+from browsermw.hooks.waiting import wait_through
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from browsermw.boundary import ActionClosed
+    from browsermw.hooks.table import ActionKind
+
+Wrapped = Any
+
+
+def _ask(guard: Guard, work: Coroutine[Any, Any, Any], page: Any) -> Any:
+    live = page if page is not None and not page.is_closed() else None
+    return wait_through(guard.run.runtime.submit(work), live)
+
+
+def action(class_name: str, name: str, entry: ActionKind) -> Callable[..., Any]:
+    """The hook of a method that is an action."""
+    called = f"{class_name}.{name}"
+
+    def hook(wrapped: Wrapped, instance: Any, args: Any, kwargs: Any) -> Any:
+        guard, page = guard_of(class_name, instance)
+        if guard is None or guard.passes(entry):
+            return wrapped(*args, **kwargs)
+        desk, page_id = guard.run.runtime.desk, guard.page_id_sync(page)
+        opening = journal.opening(guard, entry, called, instance, args, kwargs, page_id)
+        action_id = _ask(guard, desk.open_action(opening), page)
+
+        def close(error: BaseException | None) -> ActionClosed:
+            failed = journal.in_words(error) if error is not None else None
+            closing = CloseAction(guard.run.run_id, action_id, failed)
+            return _ask(guard, desk.close_action(closing), page)  # type: ignore[no-any-return]
+
+        try:
+            result = wrapped(*args, **kwargs)
+        except BaseException as error:
+            instead = journal.concluded(close(error), called, error)
+            if instead is not None:
+                raise instead from error
+            raise
+        instead = journal.concluded(close(None), called, None)
+        if instead is not None:
+            raise instead
+        return result
+
+    return hook
+
+
+def call(class_name: str, name: str) -> Callable[..., Any]:
+    """The hook of a request that Playwright's driver sends."""
+    called = f"{class_name}.{name}"
+
+    def hook(wrapped: Wrapped, instance: Any, args: Any, kwargs: Any) -> Any:
+        guard, page = guard_of_route(instance) if class_name == "Route" else guard_of(class_name, instance)
+        if guard is None:
+            return wrapped(*args, **kwargs)
+        desk = guard.run.runtime.desk
+        page_id = guard.page_id_sync(page)
+        opening = journal.opening_call(guard, called, instance, args, kwargs, page_id)
+        ticket = _ask(guard, desk.open_call(opening), None)
+        if ticket.effect_id is None:
+            return wrapped(*args, **kwargs)
+        try:
+            response = wrapped(*args, **kwargs)
+        except BaseException as error:
+            closing = journal.failed_call(guard, ticket, opening.url, error)
+            doubt = _ask(guard, desk.close_call(closing), None)
+            if doubt is not None:
+                raise journal.call_in_doubt(called, doubt, error) from error
+            raise
+        _ask(guard, desk.close_call(journal.answered_call(guard, ticket, opening.url, response)), None)
+        return response
+
+    return hook
+
+
+def close(class_name: str) -> Callable[..., Any]:
+    """The hook of ``close``: answers that are still out are awaited first, for ``policy.settle_s`` at most."""
+
+    def hook(wrapped: Wrapped, instance: Any, args: Any, kwargs: Any) -> Any:
+        for guard in guards_to_settle(class_name, instance):
+            page = next(iter(guard.open_pages()), None)
+            _ask(guard, guard.run.runtime.desk.settle(guard.run.run_id, guard.run.runtime.policy.settle_s), page)
+        return wrapped(*args, **kwargs)
+
+    return hook
+
+
+def opens(_class_name: str) -> Callable[..., Any]:
+    """In sync code a context was found when it was wrapped; there is nothing to wait for."""
+
+    def hook(wrapped: Wrapped, _instance: Any, args: Any, kwargs: Any) -> Any:
+        return wrapped(*args, **kwargs)
+
+    return hook
+
+
+def noting(note: Callable[[object, Any], None]) -> Callable[..., Any]:
+    """The hook of a method whose result is to be remembered."""
+
+    def hook(wrapped: Wrapped, _instance: Any, args: Any, kwargs: Any) -> Any:
+        made = wrapped(*args, **kwargs)
+        note(made, kwargs)
+        return made
+
+    return hook
+
+
+def guards_to_settle(class_name: str, instance: Any) -> list[Guard]:
+    """Open guards of what is about to be closed."""
+    contexts = {"Browser": lambda: instance.contexts, "Page": lambda: [instance.context]}.get(
+        class_name, lambda: [instance]
+    )()
+    guards = [find_guard(context) for context in contexts]
+    return [guard for guard in guards if guard is not None and not guard.closed]

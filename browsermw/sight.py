@@ -1,0 +1,92 @@
+"""Looking at a page for a checkpoint: address, DOM state, identity.
+
+The desk looks before and after each action. A look is bounded in time and never raises: a page that cannot be
+read is recorded as "not available", because a checkpoint must never break the agent's click.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from browsermw.ledger.contract import Sighting
+from browsermw.page.identity import Identity, identity_from_cookie, identity_from_selector, identity_hash
+from browsermw.page.probe import PageProbe, probe_expression, read_probe
+from browsermw.page.redact import redact_url
+from browsermw.wire.cdp import CdpError
+
+if TYPE_CHECKING:
+    from browsermw.policy import Policy
+    from browsermw.scopes import GuardedRun
+    from browsermw.wire.chromium import GuardedBrowser
+
+
+class Sight:
+    """Looks at pages under one policy.
+
+    Args:
+        policy: What identifies the user, what is left out of the hash, how long to wait.
+        key: The ledger's key; identities are stored hashed with it.
+    """
+
+    def __init__(self, policy: Policy, key: bytes) -> None:
+        self._policy = policy
+        self._key = key
+        selector = policy.identity.selector if policy.identity else None
+        self._expression = probe_expression(policy.ignore_selectors, selector, sorted(policy.volatile_fields))
+
+    async def look(self, run: GuardedRun, page_id: str | None) -> Sighting:
+        """What is on the page now.
+
+        Args:
+            run: The run that the page belongs to.
+            page_id: Target id; ``None`` gives an empty sighting.
+        """
+        browser = _browser_of(run, page_id)
+        if browser is None or page_id is None:
+            return self.address(run, page_id)
+        try:
+            async with asyncio.timeout(self._policy.probe_timeout_s):
+                return await self._look(browser, page_id)
+        except TimeoutError:
+            return self._blind(run, page_id, f"no answer within {self._policy.probe_timeout_s:g} s")
+        except CdpError as error:
+            return self._blind(run, page_id, str(error))
+
+    def address(self, run: GuardedRun, page_id: str | None) -> Sighting:
+        """The page's address alone, without asking the page."""
+        browser = _browser_of(run, page_id)
+        target = browser.targets.targets.get(page_id or "") if browser is not None else None
+        return Sighting(url=redact_url(target.url) if target is not None and target.url else "")
+
+    def _blind(self, run: GuardedRun, page_id: str, reason: str) -> Sighting:
+        state = "undeclared" if self._policy.identity is None else "unreadable"
+        return Sighting(url=self.address(run, page_id).url, dom_note=reason[:200], identity_state=state)
+
+    async def _look(self, browser: GuardedBrowser, page_id: str) -> Sighting:
+        probe = read_probe(await browser.evaluate(page_id, self._expression))
+        identity = await self._identity(browser, page_id, probe)
+        text = identity.text if identity is not None else None
+        return Sighting(
+            url=redact_url(probe.url) if probe.url else "",
+            dom_hash=probe.dom_hash,
+            dom_note=probe.not_available,
+            identity_state=identity.state if identity is not None else "undeclared",
+            identity_hash=identity_hash(self._key, text) if text else None,
+            identity_hint=identity.hint if identity is not None and text else None,
+        )
+
+    async def _identity(self, browser: GuardedBrowser, page_id: str, probe: PageProbe) -> Identity | None:
+        declared = self._policy.identity
+        if declared is None:
+            return None
+        if declared.cookie is not None:
+            return identity_from_cookie(await browser.cookies(page_id), declared.cookie)
+        return identity_from_selector(probe)
+
+
+def _browser_of(run: GuardedRun, page_id: str | None) -> GuardedBrowser | None:
+    for browser in run.contexts.values():
+        if page_id in browser.targets.targets:
+            return browser
+    return None

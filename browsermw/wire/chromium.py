@@ -1,0 +1,311 @@
+"""The Chromium engine: one guarded browser, from its first connection to its end.
+
+Attaching, in an order that matters (field notes 2 and 16):
+
+1. The relay listens before the browser starts and forwards nothing.
+2. When the browser first connects to the relay, or when ``wrap`` asks, we connect to its debugging port, check
+   that it is the browser that we launched, and send ``Fetch.enable`` once, at browser level.
+3. Pages that were there before get page-level ``Fetch.enable`` until they navigate.
+4. Only then does the relay open.
+
+If our connection breaks, the relay shuts at once and stays shut: a gate that came back would miss the pages that
+lived meanwhile. Used by ``runtime``; knows nothing of runs or records.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import urllib.request
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from browsermw.errors import WireTooWeak
+from browsermw.protocol.recovery import Wire
+from browsermw.wire.cdp import CdpConnection, CdpError
+from browsermw.wire.gate import PATTERNS, Gate
+from browsermw.wire.targets import PAGE_TYPES, Target, TargetMap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from browsermw.policy import Policy
+    from browsermw.wire.held import Desk
+    from browsermw.wire.relay import Relay
+
+MARKER_URL = "https://browsermw.invalid/"
+"""Where the cookie lives by which ``wrap`` finds a context; a name that resolves nowhere (RFC 6761)."""
+
+TOP_FILTER = [{"type": "browser_ui", "exclude": True}, {"type": "tab", "exclude": True}, {}]
+FRAME_FILTER = [{"type": "iframe"}, {"type": "worker"}, {"exclude": True}]
+RETRY_S = 0.05
+
+log = structlog.get_logger("browsermw.wire")
+
+
+class GuardedBrowser:
+    """A Chromium whose requests pass our gate.
+
+    Attributes:
+        wire: ``sealed`` behind our relay, else ``attached``.
+        targets: What is known of its pages.
+        lost: Set once the gate is gone.
+    """
+
+    def __init__(self, desk: Desk, policy: Policy, *, endpoint: str, relay: Relay | None) -> None:
+        self._policy = policy
+        self._endpoint = endpoint
+        self._relay = relay
+        self._connection: CdpConnection | None = None
+        self._attaching: asyncio.Task[None] | None = None
+        self._background: set[asyncio.Task[None]] = set()
+        self._worlds: dict[str, int] = {}
+        self._older: set[str] = set()
+        self._on_lost: Callable[[], None] = lambda: None
+        self.wire = Wire.SEALED if relay is not None else Wire.ATTACHED
+        self.targets = TargetMap()
+        self.gate = Gate(desk, policy, self.targets, relay)
+        self.lost = asyncio.Event()
+
+    @property
+    def attached(self) -> bool:
+        """Whether the gate is in place now."""
+        return self._connection is not None and not self.lost.is_set()
+
+    def on_lost(self, callback: Callable[[], None]) -> None:
+        """Have the desk told when the browser, or our connection to it, is gone."""
+        self._on_lost = callback
+
+    def begin(self) -> None:
+        """Start attaching in the background; called at the browser's first connection to the relay."""
+        if self._attaching is None:
+            self._attaching = asyncio.create_task(self._attach(), name="browsermw-attach")
+
+    async def ready(self) -> None:
+        """Wait until the gate is in place.
+
+        Raises:
+            WireTooWeak: The browser cannot be reached, is another one, or the gate was lost.
+        """
+        self.begin()
+        assert self._attaching is not None
+        await asyncio.shield(self._attaching)
+        if self.lost.is_set():
+            raise WireTooWeak(
+                "Nothing left the browser: the gate lost its connection to the browser, and pages that lived "
+                "meanwhile could send unseen. Close this browser and launch a new one with mw.launch_options()."
+            )
+
+    async def _attach(self) -> None:
+        url = await self._socket_url()
+        connection = await CdpConnection.open(url, self._event)
+        try:
+            await self._check_browser(connection)
+            self._connection = connection
+            await connection.send("Fetch.enable", {"patterns": PATTERNS})
+            older = await connection.send("Target.getTargets", {"filter": TOP_FILTER})
+            self._older = {info["targetId"] for info in older["targetInfos"] if info["type"] in PAGE_TYPES}
+            await connection.send("Target.setAutoAttach", _auto_attach(TOP_FILTER))
+            await self._cover_older_pages()
+        except BaseException:
+            self._connection = None
+            await connection.close()
+            raise
+        self._spawn(self._watch(connection))
+        if self._relay is not None:
+            self._relay.open()
+        log.info("gate_attached", wire=str(self.wire))
+
+    async def _socket_url(self) -> str:
+        if self._endpoint.startswith(("ws://", "wss://")):
+            return self._endpoint
+        deadline = asyncio.get_running_loop().time() + self._policy.attach_timeout_s
+        while True:
+            try:
+                return await asyncio.to_thread(_ask_version, self._endpoint)
+            except (OSError, ValueError) as error:
+                if asyncio.get_running_loop().time() > deadline:
+                    raise WireTooWeak(
+                        f"Nothing left the browser: no browser answers on its debugging port at {self._endpoint} "
+                        f"({error}). Was it launched with mw.launch_options()? Is the port taken by another program?"
+                    ) from error
+            await asyncio.sleep(RETRY_S)
+
+    async def _check_browser(self, connection: CdpConnection) -> None:
+        if self._relay is None:
+            return
+        answer = await connection.send("SystemInfo.getInfo")
+        if self._relay.server not in answer.get("commandLine", ""):
+            raise WireTooWeak(
+                f"Nothing left the browser: the browser on {self._endpoint} is not the one that was launched with "
+                "mw.launch_options(): another program took its debugging port. Launch it again."
+            )
+
+    async def _cover_older_pages(self) -> None:
+        """Page-level Fetch for pages that were loaded before the gate (field note 16)."""
+        for target in self.targets.pages():
+            if target.target_id in self._older:
+                target.older_than_gate = True
+                # Its navigations are held at browser level already; holding them twice would look like a duplicate.
+                patterns = [pattern for pattern in PATTERNS if pattern["resourceType"] != "Document"]
+                await self._command("Fetch.enable", {"patterns": patterns}, session=target.session)
+
+    async def _watch(self, connection: CdpConnection) -> None:
+        await connection.closed.wait()
+        self.lost.set()
+        if self._relay is not None:
+            self._relay.shut("the gate lost its connection to the browser")
+        self._on_lost()
+        log.info("gate_lost", wire=str(self.wire))
+
+    def _event(self, method: str, params: dict[str, Any], session: str | None) -> None:
+        if method == "Fetch.requestPaused":
+            self._paused(params, session)
+        elif method == "Target.attachedToTarget":
+            target = self.targets.attached(params["sessionId"], params["targetInfo"])
+            self._spawn(self._follow(target))
+        elif method == "Target.detachedFromTarget":
+            self.targets.detached(params["sessionId"])
+        elif method == "Page.frameAttached":
+            self.targets.frame_attached(params["frameId"], params.get("parentFrameId"))
+        elif method == "Page.frameStartedNavigating":
+            self.targets.navigating(params["loaderId"], params["navigationType"])
+        elif method == "Page.frameNavigated" and "parentId" not in params["frame"]:
+            self._navigated(session, params["frame"]["url"])
+
+    def _paused(self, params: dict[str, Any], session: str | None) -> None:
+        if self._connection is None:
+            return
+        target = self.targets.by_session.get(session or "")
+        if target is None or target.older_than_gate:
+            self.gate.paused(self._connection, params, session)
+        else:
+            # The page has navigated since: the browser-level gate holds the same request, and one record is enough.
+            order = {"requestId": params["requestId"]}
+            self._spawn(self._quietly("Fetch.continueRequest", order, target.session))
+
+    def _navigated(self, session: str | None, url: str) -> None:
+        target = self.targets.by_session.get(session or "")
+        if target is None:
+            return
+        target.url = url
+        if target.older_than_gate:
+            target.older_than_gate = False
+            self._spawn(self._quietly("Fetch.disable", {}, target.session))
+
+    async def _follow(self, target: Target) -> None:
+        """Learn a new page's frames, and follow the frames that live in processes of their own."""
+        if target.kind not in PAGE_TYPES | {"iframe"}:
+            return
+        with contextlib.suppress(CdpError):
+            await self._command("Page.enable", session=target.session)
+            await self._command("Target.setAutoAttach", _auto_attach(FRAME_FILTER), session=target.session)
+            answer = await self._command("Page.getFrameTree", session=target.session)
+            self.targets.frame_tree(answer["frameTree"])
+
+    async def _quietly(self, method: str, params: dict[str, Any], session: str) -> None:
+        with contextlib.suppress(CdpError):
+            await self._command(method, params, session=session)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _command(
+        self, method: str, params: dict[str, Any] | None = None, *, session: str | None = None
+    ) -> dict[str, Any]:
+        if self._connection is None:
+            raise CdpError("the gate is not attached")
+        return await self._connection.send(method, params, session=session)
+
+    async def context_with_marker(self, name: str) -> str | None:
+        """Find the context that holds the marker cookie of that name, and take the cookie away again.
+
+        Returns:
+            The browser context's id, or ``None`` where no context of this browser has it.
+        """
+        answer = await self._command("Target.getBrowserContexts")
+        default = answer.get("defaultBrowserContextId")
+        for context_id in [*answer["browserContextIds"], *([default] if default else [])]:
+            where = {} if context_id == default else {"browserContextId": context_id}
+            cookies = (await self._command("Storage.getCookies", where))["cookies"]
+            if any(cookie["name"] == name for cookie in cookies):
+                gone = {"name": name, "value": "", "url": MARKER_URL, "expires": 1}
+                await self._command("Storage.setCookies", {"cookies": [gone], **where})
+                return str(context_id)
+        return None
+
+    async def evaluate(self, target_id: str, expression: str) -> object:
+        """Evaluate an expression in a world of our own on a page's main frame.
+
+        Args:
+            target_id: The page.
+            expression: JavaScript; its value must be serialisable.
+
+        Raises:
+            CdpError: The page is gone, is navigating, or the expression failed.
+        """
+        target = self.targets.targets.get(target_id)
+        if target is None:
+            raise CdpError("the page is gone")
+        world = self._worlds.get(target_id)
+        if world is not None:
+            try:
+                return await self._evaluate_in(target.session, world, expression)
+            except CdpError:
+                del self._worlds[target_id]
+        made = await self._command(
+            "Page.createIsolatedWorld", {"frameId": target_id, "worldName": "browsermw"}, session=target.session
+        )
+        self._worlds[target_id] = made["executionContextId"]
+        return await self._evaluate_in(target.session, made["executionContextId"], expression)
+
+    async def _evaluate_in(self, session: str, world: int, expression: str) -> object:
+        order = {"expression": expression, "contextId": world, "returnByValue": True}
+        answer = await self._command("Runtime.evaluate", order, session=session)
+        if "exceptionDetails" in answer:
+            raise CdpError(str(answer["exceptionDetails"].get("text", "the probe failed")))
+        return answer["result"].get("value")
+
+    async def cookies(self, target_id: str) -> list[dict[str, Any]]:
+        """Cookies that the page's URL would be sent.
+
+        Raises:
+            CdpError: The page is gone.
+        """
+        target = self.targets.targets.get(target_id)
+        if target is None:
+            raise CdpError("the page is gone")
+        answer = await self._command("Network.getCookies", session=target.session)
+        return list(answer["cookies"])
+
+    def reached(self, host: str, port: int, *, since: float) -> bool | None:
+        """Whether the relay had a connection there since that loop time; ``None`` without a relay."""
+        return None if self._relay is None else self._relay.reached(host, port, since=since)
+
+    async def close(self) -> None:
+        """Let go of the browser. The relay is shut first, so that what is held cannot leave."""
+        if self._relay is not None:
+            self._relay.shut("the runtime is closed")
+        if self._attaching is not None:
+            self._attaching.cancel()
+            await asyncio.gather(self._attaching, return_exceptions=True)
+        await self.gate.close()
+        if self._connection is not None:
+            await self._connection.close()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        if self._relay is not None:
+            await self._relay.close()
+
+
+def _auto_attach(target_filter: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"autoAttach": True, "waitForDebuggerOnStart": False, "flatten": True, "filter": target_filter}
+
+
+def _ask_version(endpoint: str) -> str:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(f"{endpoint}/json/version", timeout=2) as answer:
+        return str(json.load(answer)["webSocketDebuggerUrl"])

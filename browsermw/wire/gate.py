@@ -1,0 +1,205 @@
+"""The gate: every request that can carry an effect waits here until its record is durable.
+
+The life of a request at the gate, in order (DESIGN section 6):
+
+1. ``Fetch.requestPaused`` comes in. Not an effect: continued at once, no record.
+2. The desk is asked; it writes DISPATCHED, or REFUSED, and says so.
+3. Refused: a navigation is answered with 204, so that the page stays (field note 13); anything else fails.
+4. Released with ``interceptResponse``, so that the answer stops here too (field note 6).
+5. The answer comes in: the desk writes it; only then may the page have it. If it cannot be written, the page
+   gets an error instead: the page never knows more than the ledger.
+
+If anything goes wrong on the way, the request stays held, and a held request does not leave on a sealed wire.
+The gate decides nothing about a request; it holds, asks, and does what it is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from browsermw.faults import Point, reach
+from browsermw.policy import matches
+from browsermw.protocol.effect_rules import SAFE_METHODS, is_effect
+from browsermw.wire.cdp import CdpClosed, CdpConnection, CdpError
+from browsermw.wire.held import Desk, HeldRequest, Ruling, SeenAnswer, body_of, header, origin_of
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from browsermw.policy import Policy
+    from browsermw.wire.relay import Relay
+    from browsermw.wire.targets import TargetMap
+
+RESOURCE_TYPES = ("Document", "XHR", "Fetch", "Ping", "Other")
+"""Types that can carry an effect; the others (images, scripts, styles) stay in the cache's fast path (note 3)."""
+
+PATTERNS = [{"urlPattern": "*", "resourceType": kind, "requestStage": "Request"} for kind in RESOURCE_TYPES]
+
+HeldKey = tuple[str | None, str]
+"""CDP session and request id: ids are unique within a session only."""
+
+log = structlog.get_logger("browsermw.gate")
+
+
+class Gate:
+    """Holds the requests of one browser.
+
+    Attributes:
+        held_count: Requests that wait for a ruling now.
+    """
+
+    def __init__(self, desk: Desk, policy: Policy, targets: TargetMap, relay: Relay | None) -> None:
+        self._desk = desk
+        self._policy = policy
+        self._targets = targets
+        self._relay = relay
+        self._released: dict[HeldKey, tuple[str, float]] = {}
+        self._hops: dict[HeldKey, str] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.held_count = 0
+
+    def paused(self, connection: CdpConnection, params: dict[str, Any], session: str | None) -> None:
+        """Take a ``Fetch.requestPaused`` event; never blocks."""
+        if "responseStatusCode" in params or "responseErrorReason" in params:
+            self._start(self._answered(connection, params, session))
+        elif self._may_be_effect(params["request"]):
+            self._start(self._hold(connection, params, session))
+        else:
+            self._start(self._continue(connection, params["requestId"], session))
+
+    def _may_be_effect(self, request: dict[str, Any]) -> bool:
+        method, url = request["method"], request["url"]
+        if method in SAFE_METHODS:
+            return any(matches(pattern, method, url) for pattern in self._policy.effects)
+        content_type = header(request["headers"], "content-type")
+        return is_effect(self._policy, method, url, content_type, body_of(request))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and isinstance(task.exception(), Exception):
+            # The request stays held: nothing leaves because of our own fault.
+            log.error("gate_fault", exc_info=task.exception())
+
+    async def _hold(self, connection: CdpConnection, params: dict[str, Any], session: str | None) -> None:
+        self.held_count += 1
+        try:
+            held = self._describe(params, session)
+            reach(Point.GATE_HOLDS, held.method)
+            ruling = await self._desk.rule(held)
+            reach(Point.GATE_RULED, held.method)
+            await self._carry_out(connection, params, session, held, ruling)
+        finally:
+            self.held_count -= 1
+
+    def _describe(self, params: dict[str, Any], session: str | None) -> HeldRequest:
+        request, frame_id = params["request"], params.get("frameId")
+        page = self._targets.page_of_frame(frame_id)
+        return HeldRequest(
+            method=request["method"],
+            url=request["url"],
+            content_type=header(request["headers"], "content-type"),
+            body=body_of(request),
+            channel=params["resourceType"],
+            context_id=self._targets.context_of_frame(frame_id),
+            pages=tuple(self._targets.openers(page)) if page is not None else (),
+            repeats=self._targets.is_repeat(params.get("networkId")),
+            continues=self._hops.pop((session, params.get("redirectedRequestId", "")), None),
+            origin=origin_of(request["url"]),
+        )
+
+    async def _carry_out(
+        self, connection: CdpConnection, params: dict[str, Any], session: str | None, held: HeldRequest, ruling: Ruling
+    ) -> None:
+        if ruling.refusal is not None:
+            await self._refuse(connection, params["requestId"], session, navigates=held.navigates)
+        elif ruling.effect_id is None:
+            await self._continue(connection, params["requestId"], session)
+        else:
+            await self._release(connection, params["requestId"], session, held, ruling.effect_id)
+
+    async def _release(
+        self, connection: CdpConnection, request_id: str, session: str | None, held: HeldRequest, effect_id: str
+    ) -> None:
+        released_at = asyncio.get_running_loop().time()
+        self._released[session, request_id] = (effect_id, released_at)
+        if self._relay is not None:
+            self._relay.effect_released(*held.origin)
+        try:
+            order = {"requestId": request_id, "interceptResponse": True}
+            await connection.send("Fetch.continueRequest", order, session=session)
+            reach(Point.GATE_RELEASED, held.method)
+        except CdpError as error:
+            # "Invalid InterceptionId": the page aborted the request while we held it. A connection that broke in
+            # this very moment proves nothing, so the effect stays DISPATCHED.
+            self._forget((session, request_id), held.origin)
+            if not isinstance(error, CdpClosed):
+                await self._desk.answered(effect_id, SeenAnswer(error=str(error), never_left=True))
+
+    def _forget(self, key: HeldKey, origin: tuple[str, int]) -> tuple[str, float] | None:
+        if self._relay is not None:
+            self._relay.effect_answered(*origin)
+        return self._released.pop(key, None)
+
+    async def _answered(self, connection: CdpConnection, params: dict[str, Any], session: str | None) -> None:
+        request_id, origin = params["requestId"], origin_of(params["request"]["url"])
+        key = (session, request_id)
+        known = self._forget(key, origin) if key in self._released else None
+        durable = True
+        if known is not None:
+            effect_id, released_at = known
+            if params.get("responseStatusCode") in (307, 308):
+                self._hops[key] = effect_id
+            reach(Point.GATE_ANSWER_HELD, effect_id)
+            durable = await self._desk.answered(effect_id, self._seen(params, origin, released_at))
+            reach(Point.GATE_ANSWER_RECORDED, effect_id)
+        order: dict[str, Any] = {"requestId": request_id}
+        if not durable:
+            order["errorReason"] = "Failed"
+        await self._try(connection, "Fetch.continueResponse" if durable else "Fetch.failRequest", order, session)
+
+    def _seen(self, params: dict[str, Any], origin: tuple[str, int], released_at: float) -> SeenAnswer:
+        reached = None
+        if self._relay is not None:
+            reached = self._relay.reached(*origin, since=released_at)
+        return SeenAnswer(
+            status=params.get("responseStatusCode"),
+            headers=tuple((item["name"], item["value"]) for item in params.get("responseHeaders", ())),
+            error=params.get("responseErrorReason"),
+            reached=reached,
+        )
+
+    async def _refuse(
+        self, connection: CdpConnection, request_id: str, session: str | None, *, navigates: bool
+    ) -> None:
+        if navigates:
+            order: dict[str, Any] = {"requestId": request_id, "responseCode": 204}
+            await self._try(connection, "Fetch.fulfillRequest", order, session)
+        else:
+            order = {"requestId": request_id, "errorReason": "BlockedByClient"}
+            await self._try(connection, "Fetch.failRequest", order, session)
+
+    async def _continue(self, connection: CdpConnection, request_id: str, session: str | None) -> None:
+        await self._try(connection, "Fetch.continueRequest", {"requestId": request_id}, session)
+
+    async def _try(
+        self, connection: CdpConnection, method: str, params: dict[str, Any], session: str | None
+    ) -> None:
+        try:
+            await connection.send(method, params, session=session)
+        except CdpError as error:
+            # The page went away meanwhile; there is nobody left to tell.
+            log.debug("gate_request_gone", method=method, error=str(error))
+
+    async def close(self) -> None:
+        """Stop working; what is held stays held until the connection or the relay is gone."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)

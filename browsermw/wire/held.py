@@ -1,0 +1,126 @@
+"""What the gate shows to the desk about a request that it holds, and what the desk tells it to do.
+
+Small frozen records, no behaviour beyond reading a CDP message: the wire and the ledger meet only through them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from browsermw.protocol.admission import Refusal
+    from browsermw.wire.targets import Target
+
+
+@dataclass(frozen=True)
+class HeldRequest:
+    """A request with a side effect that waits at the gate.
+
+    Attributes:
+        method: HTTP method.
+        url: The full URL; never stored or logged as it is.
+        content_type: Value of ``Content-Type``, or empty.
+        body: The body; ``None`` where the browser did not give it.
+        channel: CDP resource type (``Document``, ``Fetch``, …).
+        context_id: Browser context, or ``None`` where the browser names none that we know.
+        pages: The page and the pages that opened it, nearest first; empty for a worker.
+        repeats: A reload or a step in the history: the browser would send an earlier request again.
+        continues: Effect of which this is a redirect hop.
+        origin: Host and port, for the relay's knowledge.
+    """
+
+    method: str
+    url: str
+    content_type: str
+    body: bytes | None
+    channel: str
+    context_id: str | None
+    pages: tuple[Target, ...]
+    repeats: bool
+    continues: str | None
+    origin: tuple[str, int]
+
+    @property
+    def navigates(self) -> bool:
+        """Whether a document waits for the answer."""
+        return self.channel == "Document"
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """What is to be done with a held request: exactly one of the two is set, or none to let it go unrecorded.
+
+    Attributes:
+        effect_id: Release it; its DISPATCHED record is durable.
+        refusal: It must not leave.
+    """
+
+    effect_id: str | None = None
+    refusal: Refusal | None = None
+
+
+@dataclass(frozen=True)
+class SeenAnswer:
+    """What the response stage shows: a status with headers, or the browser's error reason.
+
+    Attributes:
+        status: HTTP status.
+        headers: Response headers in order.
+        error: CDP ``Network.ErrorReason``, such as ``ConnectionReset``.
+        reached: Whether the relay had a connection to the host since the release; ``None`` without a relay.
+        never_left: The browser said before the release took effect that the request is gone.
+    """
+
+    status: int | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    error: str | None = None
+    reached: bool | None = None
+    never_left: bool = False
+
+
+class Desk(Protocol):
+    """What the gate asks; ``browsermw.desk`` answers."""
+
+    async def rule(self, held: HeldRequest) -> Ruling:
+        """Decide about a held request; the record is durable when this returns. Never raises."""
+
+    async def answered(self, effect_id: str, seen: SeenAnswer) -> bool:
+        """Record an answer; true when it is durable, so that the page may have it. Never raises."""
+
+
+def origin_of(url: str) -> tuple[str, int]:
+    """Host and port of a URL, with the scheme's default port."""
+    parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError:
+        port = None
+    return (parts.hostname or "").lower(), port or {"https": 443, "wss": 443}.get(parts.scheme, 80)
+
+
+def body_of(request: Mapping[str, Any]) -> bytes | None:
+    """The body in a CDP ``Network.Request``.
+
+    Returns:
+        ``b""`` where there is none, ``None`` where the browser has one but does not give it (a file, a stream).
+    """
+    if not request.get("hasPostData"):
+        return b""
+    entries = request.get("postDataEntries") or []
+    if not entries or any("bytes" not in entry for entry in entries):
+        return None
+    try:
+        return b"".join(base64.b64decode(entry["bytes"], validate=True) for entry in entries)
+    except binascii.Error:
+        return None
+
+
+def header(headers: Mapping[str, str], name: str) -> str:
+    """A request header's value, whatever its case; empty where it is absent."""
+    return next((value for key, value in headers.items() if key.lower() == name), "")
