@@ -115,3 +115,10 @@ class IllegalTransition(BrowsermwError):
 
     A fault of browsermw, or two writers on one record; please report it with the message.
     """
+
+
+class BrowserMissing(BrowsermwError):
+    """Nothing left the browser, because none was started: this machine has no Chromium that answers.
+
+    Run ``browsermw install-browser``, or name an executable in ``BROWSERMW_BROWSER``.
+    """
