@@ -61,5 +61,5 @@ $(STAMP): pyproject.toml
 	echo "Making $(VENV) with $$found ($$("$$found" --version))"; \
 	"$$found" -m venv --clear $(VENV) || exit 1; \
 	echo "Installing browsermw and its tools into $(VENV) (a minute or two)"; \
-	$(BIN)/python -m pip install --quiet -e '.[dev]' || exit 1; \
+	$(BIN)/python -m pip install -qq -e '.[dev]' || exit 1; \
 	touch $(STAMP)

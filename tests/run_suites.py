@@ -1,7 +1,7 @@
 """Run the tests in three pytest processes, one after another, and add up what they report.
 
 Playwright's sync and async flavours cannot share a process, so each has a folder and a run of its own. Called
-by ``make test``. Every run happens, also after one that failed; the exit code is 0 only when all of them passed.
+by ``make test``. Every run happens, also after one that failed; the exit code is 0 only when all passed.
 Further arguments go to pytest.
 """
 

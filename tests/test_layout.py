@@ -62,8 +62,9 @@ def _absolute(node: ast.ImportFrom, place: Path) -> str:
 
 def _module_named(package: Path, base: str, name: str) -> str:
     """``from a import b`` imports the module a.b where there is one of ours, and else a."""
-    inner = package.parent.joinpath(*base.split("."), name)
-    is_ours = base.split(".")[0] == OURS and (inner.is_dir() or inner.with_suffix(".py").is_file())
+    parts = base.split(".")
+    inner = package.parent.joinpath(*parts, name)
+    is_ours = parts[0] == OURS and (inner.is_dir() or inner.with_suffix(".py").is_file())
     return f"{base}.{name}" if is_ours else base
 
 
