@@ -1,8 +1,8 @@
 """Decides who is signed in, from what was seen, and what may be kept of it: a keyed hash and a masked hint.
 
 The checkpoint's writer calls this. "Signed out" is a conclusion and needs proof; where there is none the
-state is ``unreadable``, and callers must not take that for a change of user. Neither the hash nor the hint lets
-anybody without the key get at a session's cookie.
+state is ``unreadable``, and callers must not take that for a change of user. Neither the hash nor the hint
+lets anybody without the key get at a session's cookie.
 """
 
 from __future__ import annotations

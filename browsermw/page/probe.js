@@ -35,12 +35,9 @@
     ["iframe", FRAME], ["frame", FRAME], ["object", FRAME], ["embed", EMBED],
   ]);
 
-  const LEFT_OUT = new Set(["style", "nonce", "integrity"]);
-  // The value of these is state and is read from the property instead.
-  const STATE_ATTRIBUTES = { [INPUT]: ["value", "checked"], [OPTION]: ["selected"] };
+  const OMITTED_OF_INPUT = ["value", "checked"], OMITTED_OF_TOGGLE = ["checked"], OMITTED_OF_OPTION = ["selected"];
   // A PDF page is one <embed> whose name and internalid are drawn anew at each load.
-  const EMBED_ATTRIBUTES = ["name", "internalid"];
-  const BOOLEAN = new Set(["open", "disabled", "hidden", "readonly", "required", "multiple"]);
+  const OMITTED_OF_EMBED = ["name", "internalid"];
 
   const TOKEN_WORDS = "csrf|xsrf|authenticity_token|requestverificationtoken|__viewstate|__eventvalidation";
   const TOKEN_NAME = new RegExp(
@@ -51,14 +48,15 @@
   const TOKEN_PAIR = new RegExp(`((?:${TOKEN_WORDS})[\\w.$-]*["']?\\s*[=:]\\s*["']?)[^"'&,;\\s}]*`, "gi");
   const SECRET_NAME = /passw|passphrase|pwd|one-time-code|cc-csc/i;
   const HIDDEN_BY_STYLE = /(?:display\s*:\s*none|visibility\s*:\s*hidden)/i;
-  const NEEDS_COLLAPSE = /\s\s|[^\S ]|[\x00-\x08]/;
-  const CONTROLS = /[\x00-\x08]/;
+  // The marks of the string are printable: control characters would cross the wire as six bytes each.
+  const MARKS = /[<>|^~{}\\]/, ALL_MARKS = /[<>|^~{}\\]/g;
+  const NEEDS_COLLAPSE = /\s\s|[^\S ]/;
 
+  const escaped = (text) => (MARKS.test(text) ? text.replace(ALL_MARKS, "\\$&") : text);
   const collapsed = (text) => {
     const trimmed = text.trim();
-    return NEEDS_COLLAPSE.test(trimmed) ? trimmed.replace(/\s+/g, " ").replace(/[\x00-\x08]/g, "\ufffd") : trimmed;
+    return NEEDS_COLLAPSE.test(trimmed) ? trimmed.replace(/\s+/g, " ") : trimmed;
   };
-  const uncontrolled = (text) => (CONTROLS.test(text) ? text.replace(/[\x00-\x08]/g, "\ufffd") : text);
 
   class Refusal extends Error {}
 
@@ -66,44 +64,77 @@
   const classesOf = (value) => {
     let sorted = sortedClasses.get(value);
     if (sorted === undefined) {
-      sorted = uncontrolled(value.split(/\s+/).filter(Boolean).sort().join(" "));
+      sorted = escaped(value.split(/\s+/).filter(Boolean).sort().join(" "));
       if (sortedClasses.size < 5000) sortedClasses.set(value, sorted);
     }
     return sorted;
   };
 
-  const attributeText = (name, value) => {
-    if (name === "class") return classesOf(value);
-    if (BOOLEAN.has(name)) return "";
-    if (value.length > 12 && name !== "d" && TOKEN_WORD.test(value)) value = value.replace(TOKEN_PAIR, "$1");
-    return uncontrolled(value);
+  // How an attribute is written depends on its name alone; pages have few names, so each is judged once.
+  const AS_IT_IS = 0, OMITTED = 1, CLASSES = 2, PRESENCE = 3, STYLE = 4, POPOVER = 5;
+  const rules = new Map([["class", CLASSES], ["style", STYLE], ["popover", POPOVER]]);
+  for (const name of ["nonce", "integrity"]) rules.set(name, OMITTED);
+  for (const name of ["open", "disabled", "hidden", "readonly", "required", "multiple"]) rules.set(name, PRESENCE);
+  const newRule = (name) => {
+    const isScript = name.startsWith("on") && !name.includes("-");
+    const rule = isScript || TOKEN_NAME.test(name) ? OMITTED : AS_IT_IS;
+    if (rules.size < 5000) rules.set(name, rule);
+    return rule;
+  };
+
+  const withoutTokens = (value) => {
+    if (value.length > 12 && TOKEN_WORD.test(value)) value = value.replace(TOKEN_PAIR, "$1");
+    return escaped(value);
+  };
+
+  // Insertion sort: for the two to ten names that elements have, Array.sort costs more than the rest of the attribute.
+  const sortFew = (names) => {
+    if (names.length > 32) return void names.sort();
+    for (let i = 1; i < names.length; i++) {
+      const name = names[i];
+      let j = i - 1;
+      while (j >= 0 && names[j] > name) names[j + 1] = names[j--];
+      names[j + 1] = name;
+    }
   };
 
   const attributesText = (element, kind) => {
     const names = getAttributeNames.call(element);
     if (names.length === 0) return "";
-    if (names.length > 1) names.sort();
-    const stateNames = kind === EMBED ? EMBED_ATTRIBUTES : STATE_ATTRIBUTES[kind];
+    if (names.length > 1) sortFew(names);
+    const omitted = omittedHere(element, kind);
     let text = "";
     for (let i = 0; i < names.length; i++) {
       const name = names[i];
-      if (LEFT_OUT.has(name)) {
-        // Styles move with every animation frame; that something was hidden or shown by one is a visible change.
-        if (name === "style" && HIDDEN_BY_STYLE.test(getAttribute.call(element, name))) text += "\x01:hidden";
+      const rule = rules.get(name) ?? newRule(name);
+      if (rule === OMITTED || (omitted !== null && omitted.includes(name))) continue;
+      if (rule === PRESENCE) {
+        text += "^" + name;
         continue;
       }
-      if (name.startsWith("on") && !name.includes("-")) continue;
-      if (TOKEN_NAME.test(name)) continue;
-      if (stateNames !== undefined && stateNames.includes(name) && fixedValue(element, kind, name) === null) continue;
-      text += "\x01" + name + "\x02" + attributeText(name, getAttribute.call(element, name) ?? "");
-      if (name === "popover" && matches.call(element, ":popover-open")) text += "\x01:popover-open";
+      const value = getAttribute.call(element, name) ?? "";
+      if (rule === AS_IT_IS) {
+        text += "^" + name + "~" + withoutTokens(value);
+      } else if (rule === CLASSES) {
+        text += "^class~" + classesOf(value);
+      } else if (rule === STYLE) {
+        // Styles move with every animation frame; that one hides the element is a visible change.
+        if (HIDDEN_BY_STYLE.test(value)) text += "^:hidden";
+      } else {
+        text += "^popover~" + escaped(value) + (matches.call(element, ":popover-open") ? "^:popover-open" : "");
+      }
     }
     return text;
   };
 
-  // The value attribute of a checkbox or radio button is what it stands for, not its state.
-  const fixedValue = (element, kind, name) =>
-    kind === INPUT && name === "value" && (element.type === "checkbox" || element.type === "radio") ? true : null;
+  // What is state is read from properties; a checkbox's value attribute is no state but what it stands for.
+  const omittedHere = (element, kind) => {
+    if (kind === undefined) return null;
+    if (kind === INPUT) return isToggle(element) ? OMITTED_OF_TOGGLE : OMITTED_OF_INPUT;
+    if (kind === OPTION) return OMITTED_OF_OPTION;
+    return kind === EMBED ? OMITTED_OF_EMBED : null;
+  };
+  const isToggle = (input) => input.type === "checkbox" || input.type === "radio";
 
   const isSecret = (input) =>
     input.type === "password" || SECRET_NAME.test(input.autocomplete) ||
@@ -113,18 +144,18 @@
     switch (input.type) {
       case "checkbox":
       case "radio":
-        return (input.checked ? "\x01:checked" : "") + (input.indeterminate ? "\x01:mixed" : "");
+        return (input.checked ? "^:checked" : "") + (input.indeterminate ? "^:mixed" : "");
       case "file":
-        return "\x01:files\x02" + Array.from(input.files ?? [], (file) => `${file.name}/${file.size}`).join("\x02");
+        return "^:files~" + Array.from(input.files ?? [], (file) => escaped(`${file.name}/${file.size}`)).join("~");
       default:
-        return "\x01:value\x02" + valueText(input);
+        return "^:value~" + valueText(input);
     }
   };
 
   const valueText = (control) => {
     // A shown password ("eye" button) is an <input type=text>; its name or autocomplete still tells.
     if (control.value !== "" && isSecret(control)) return "(filled)";
-    return uncontrolled(control.value);
+    return escaped(control.value);
   };
 
   const reader = (options) => {
@@ -147,7 +178,7 @@
       if (pending === "") return;
       const text = collapsed(pending);
       pending = "";
-      if (text !== "") out += "\x04" + text;
+      if (text !== "") out += "|" + escaped(text);
     };
 
     const checkLimits = () => {
@@ -184,14 +215,14 @@
             into = OPENED;
             break;
           case TEXTAREA:
-            if (!isVolatile(element)) state = "\x01:value\x02" + valueText(element);
+            if (!isVolatile(element)) state = "^:value~" + valueText(element);
             into = OPENED;
             break;
           case SELECT:
             if (isVolatile(element)) into = OPENED;
             break;
           case OPTION:
-            if (element.selected) state = "\x01:selected";
+            if (element.selected) state = "^:selected";
             break;
           case FRAME:
             if (tag === "iframe") {
@@ -203,7 +234,7 @@
         }
       }
       flush();
-      out += "\x03" + tag + attributesText(element, kind) + state;
+      out += "<" + tag + attributesText(element, kind) + state;
       elementCount++;
       return into === CHILDREN && kind === undefined ? shadowRootOf.call(element) ?? CHILDREN : into;
     };
@@ -221,11 +252,11 @@
             if (into === CHILDREN) {
               const child = firstChildOf.call(node);
               if (child !== null) { node = child; continue; }
-              out += "\x05";
+              out += ">";
             } else if (into === OPENED) {
-              out += "\x05";
+              out += ">";
             } else if (into !== SKIP) {
-              out += "\x06";
+              out += "{";
               outer.push(root, node);
               root = into;
               noteIgnored(root);
@@ -240,7 +271,7 @@
             node = parentOf.call(node);
             if (node === root || node === null) break;
             flush();
-            out += "\x05";
+            out += ">";
             next = nextSiblingOf.call(node);
           }
           node = next;
@@ -251,7 +282,7 @@
         const wasShadow = nodeTypeOf.call(root) === FRAGMENT;
         const host = outer.pop();
         root = outer.pop();
-        out += "\x07";
+        out += "}";
         node = wasShadow ? firstChildOf.call(host) : null;
         node = node ?? leave(host, root);
       }
@@ -263,7 +294,7 @@
       let node = host;
       for (;;) {
         flush();
-        out += "\x05";
+        out += ">";
         const next = nextSiblingOf.call(node);
         if (next !== null) return next;
         node = parentOf.call(node);

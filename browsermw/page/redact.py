@@ -54,11 +54,12 @@ def redact_url(url: str, *, keep_values: Collection[str] = ()) -> str:
         parts = urlsplit(text)
     except ValueError:
         return HIDDEN
-    if parts.scheme and not parts.netloc and parts.scheme not in {"about", "file"}:
+    host = _host(parts.netloc)
+    if parts.scheme and not host and parts.scheme not in {"about", "file"}:
         return f"{parts.scheme}:{HIDDEN}" if parts.scheme in _OPAQUE_SCHEMES else HIDDEN
     shown = f"{parts.scheme}:" if parts.scheme else ""
-    if parts.netloc or parts.scheme == "file":
-        shown += "//" + _host(parts.netloc)
+    if host or parts.scheme == "file":
+        shown += "//" + host
     shown += _path(parts.path) + _query(parts.query, keep_values)
     if _ROUTE.match(parts.fragment):
         route, _, query = parts.fragment.partition("?")
