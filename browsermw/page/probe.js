@@ -15,9 +15,11 @@
   const localNameOf = getter(Element.prototype, "localName");
   const namespaceOf = getter(Element.prototype, "namespaceURI");
   const shadowRootOf = getter(Element.prototype, "shadowRoot");
+  const clientWidthOf = getter(Element.prototype, "clientWidth");
+  const clientHeightOf = getter(Element.prototype, "clientHeight");
   const contentTypeOf = getter(Document.prototype, "contentType");
   const readyStateOf = getter(Document.prototype, "readyState");
-  const { getAttributeNames, getAttribute, getBoundingClientRect, matches } = Element.prototype;
+  const { getAttributeNames, getAttribute, matches } = Element.prototype;
   const contentDocumentOf = {
     iframe: getter(HTMLIFrameElement.prototype, "contentDocument"),
     frame: getter(HTMLFrameElement.prototype, "contentDocument"),
@@ -36,7 +38,7 @@
   ]);
 
   const OMITTED_OF_INPUT = ["value", "checked"], OMITTED_OF_TOGGLE = ["checked"], OMITTED_OF_OPTION = ["selected"];
-  // A PDF page is one <embed> whose name and internalid are drawn anew at each load.
+  // Chromium draws these anew each time for an <embed> that holds a PDF.
   const OMITTED_OF_EMBED = ["name", "internalid"];
 
   const TOKEN_WORDS = "csrf|xsrf|authenticity_token|requestverificationtoken|__viewstate|__eventvalidation";
@@ -226,8 +228,8 @@
             break;
           case FRAME:
             if (tag === "iframe") {
-              const box = getBoundingClientRect.call(element);
-              if (box.width <= 1 || box.height <= 1) return SKIP;
+              // Trackers' frames come and go; the border does not count.
+              if (clientWidthOf.call(element) <= 1 || clientHeightOf.call(element) <= 1) return SKIP;
             }
             into = frameDocument(element, tag) ?? (tag === "object" ? CHILDREN : OPENED);
             break;
@@ -360,6 +362,11 @@
     const bad = badSelector(options.ignore);
     if (bad !== null) {
       answer.reason = `ignore selector is not valid CSS: ${bad}`;
+      return answer;
+    }
+    if (contentTypeOf.call(document) === "application/pdf") {
+      // Every PDF would have the same hash: the viewer keeps its document in a frame of its own.
+      answer.reason = "a PDF viewer does not show its document to the probe";
       return answer;
     }
     try {

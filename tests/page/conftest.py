@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
-import pytest
+import pytest_asyncio
 from playwright.async_api import async_playwright
 
 from browsermw.page.probe import PageProbe, probe_expression, read_probe
@@ -13,7 +13,7 @@ from browsermw.page.probe import PageProbe, probe_expression, read_probe
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
 
-    from playwright.async_api import BrowserContext, Page
+    from playwright.async_api import Browser, BrowserContext, Page
 
 ARGS = ["--no-sandbox", "--disable-background-networking"]
 
@@ -64,12 +64,19 @@ class Eyes:
         return probe.dom_hash
 
 
-@pytest.fixture
-async def eyes() -> AsyncIterator[Eyes]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_browser() -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path="/usr/bin/chromium", args=ARGS)
-        yield Eyes(await browser.new_context())
+        yield browser
         await browser.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def eyes(shared_browser: Browser) -> AsyncIterator[Eyes]:
+    context = await shared_browser.new_context()
+    yield Eyes(context)
+    await context.close()
 
 
 Pages = dict[str, tuple[str, bytes]]

@@ -1,17 +1,22 @@
 from __future__ import annotations
 
 import pytest
+from playwright.async_api import Error
 
 from browsermw.page.identity import identity_from_selector
 from browsermw.page.probe import probe_expression, read_probe
 from tests.page.conftest import Eyes, Pages, serving
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")  # one browser for all of them
+
 HTML = """<!doctype html><html><head><title>Orders</title></head><body>
 <h1 class="big red">Orders</h1>
 <p id="p" title="t" data-state="open">Two   orders</p>
 <form id="f"><input id="text" name="q" value="a"><input id="secret" type="password" value="">
-<input id="box" type="checkbox" value="yes"><input id="r1" type="radio" name="r"><input id="hidden" type="hidden" name="k" value="1">
-<select id="list"><option>one<option>two</select><textarea id="area">long</textarea><button id="go">Go</button></form>
+<input id="box" type="checkbox" value="yes"><input id="r1" type="radio" name="r">
+<input id="hidden" type="hidden" name="k" value="1">
+<select id="list"><option>one<option>two</select>
+<textarea id="area">long</textarea><button id="go">Go</button></form>
 <details id="more"><summary>More</summary>text</details><div id="pop" popover>menu</div>
 <dialog id="ask">sure?</dialog><a id="link" href="/a?b=1" aria-label="A">link</a><div id="host"></div>
 </body></html>"""
@@ -28,9 +33,9 @@ STABLE = [
     ("nonces", '<p nonce="a">x</p>', '<p nonce="b">x</p>'),
     ("integrity", '<p integrity="a">x</p>', '<p integrity="b">x</p>'),
     ("inline script", '<p onclick="a()">x</p>', '<p onclick="b()">x</p>'),
-    ("csrf field", '<input type=hidden name=csrf_token value=a>', "<input type=hidden name=csrf_token value=b>"),
+    ("csrf field", "<input type=hidden name=csrf_token value=a>", "<input type=hidden name=csrf_token value=b>"),
     ("rails", "<input type=hidden name=authenticity_token value=a>", ""),
-    ("asp.net", "<input type=hidden name=__VIEWSTATE value=a>", "<input type=hidden name=__VIEWSTATE value=b>"),
+    ("asp.net", "<input type=hidden name=__VIEWSTATE value=a>", ""),
     ("laravel", "<input type=hidden name=_token value=a>", "<input type=hidden name=_token value=b>"),
     ("csrf meta", "<meta name=csrf-token content=a>", "<meta name=csrf-token content=b>"),
     ("csrf attribute", '<p data-csrf="a">x</p>', '<p data-csrf="b">x</p>'),
@@ -109,7 +114,7 @@ async def test_nesting_and_marks_in_the_text_are_told_apart(eyes: Eyes) -> None:
         "<p>a&gt;&lt;b</p>",
         "<p>a<b></b></p>",
         '<p a="1^b~2">',
-        '<p a=1 b=2>',
+        "<p a=1 b=2>",
         "<p>a</p>b",
         "<p>a b</p>",
         "<p><template shadowrootmode=open>a</template></p>",
@@ -129,8 +134,10 @@ async def test_chosen_files_are_seen_by_name_and_size(eyes: Eyes) -> None:
 
 async def test_a_password_never_leaves_the_page(eyes: Eyes) -> None:
     page = await eyes.page(
-        "<input type=password value=hunter2><input name=passwd value=hunter2><input type=hidden name=csrf value=hunter2>"
-        "<input autocomplete='section-a one-time-code' value=hunter2><textarea name=password>hunter2</textarea>"
+        "<input type=password value=hunter2><input name=passwd value=hunter2>"
+        "<input type=hidden name=csrf value=hunter2>"
+        "<input autocomplete='section-a one-time-code' value=hunter2>"
+        "<textarea name=password>hunter2</textarea>"
     )
     assert "hunter2" not in str(await eyes.answer(page, probe_expression([], "input", [])))
 
@@ -151,16 +158,21 @@ async def test_changes_inside_open_shadow_roots_are_seen_and_closed_ones_are_not
     assert await eyes.hash_of(page) != changed
 
 
+INNER = (
+    b"<p>inner</p><script>onmessage = (message) => {"
+    b"document.body.append(message.data); parent.postMessage('done', '*') }</script>"
+)
+OUTER = b"<iframe id=same src=/middle></iframe><iframe id=cross src=%s/></iframe>after"
+
+
 async def test_frames_of_the_same_origin_are_walked_and_others_are_known_by_src(eyes: Eyes) -> None:
-    inner: Pages = {"/": ("text/html", b"<p>inner</p><script>onmessage = (m) => { document.body.append(m.data) "
-                                       b"; parent.postMessage('done', '*') }</script>")}  # fmt: skip
+    inner: Pages = {"/": ("text/html", INNER)}
     with serving(inner) as other_origin:
         outer: Pages = {
             **inner,
-            "/outer": ("text/html", b"<iframe id=same src=/middle></iframe><iframe id=cross src=%s/></iframe>after"
-                       % other_origin.encode()),
+            "/outer": ("text/html", OUTER % other_origin.encode()),
             "/middle": ("text/html", b"<iframe src=/></iframe><p>middle</p>"),
-        }  # fmt: skip
+        }
         with serving(outer) as origin:
             page = await eyes.context.new_page()
             await page.goto(f"{origin}/outer")
@@ -205,8 +217,21 @@ async def test_a_page_that_bends_prototypes_is_read_all_the_same(eyes: Eyes) -> 
 
 
 async def test_named_elements_do_not_hide_the_tree(eyes: Eyes) -> None:
-    names = ["firstChild", "nextSibling", "parentNode", "nodeType", "localName", "shadowRoot", "getAttribute",
-             "getAttributeNames", "namespaceURI", "attributes", "matches", "body", "documentElement"]  # fmt: skip
+    names = [
+        "firstChild",
+        "nextSibling",
+        "parentNode",
+        "nodeType",
+        "localName",
+        "shadowRoot",
+        "getAttribute",
+        "getAttributeNames",
+        "namespaceURI",
+        "attributes",
+        "matches",
+        "body",
+        "documentElement",
+    ]
     fields = "".join(f"<input name={name}>" for name in names)
     images = "".join(f"<img name={name}><form name={name}></form>" for name in [*names, "querySelectorAll"])
     page = await eyes.page(f"<form>{fields}</form>{images}<p id=p>x</p>")
@@ -219,31 +244,37 @@ async def test_named_elements_do_not_hide_the_tree(eyes: Eyes) -> None:
 async def test_the_page_does_not_see_the_probe(eyes: Eyes) -> None:
     page = await eyes.page(HTML)
     await eyes.hash_of(page)
-    assert await page.evaluate("() => Object.keys(globalThis).filter((name) => /browsermw/i.test(name))") == []
+    assert (
+        await page.evaluate("() => Object.keys(globalThis).filter((name) => /browsermw/i.test(name))") == []
+    )
 
-
-PDF = b"""%PDF-1.1
-1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj
-2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj
-3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]>>endobj
-trailer<</Root 1 0 R>>
-%%EOF"""
 
 DOCUMENTS: Pages = {
     "/x.json": ("application/json", b'{"a": 1}'),
-    "/x.xml": ("application/xml", b'<?xml version="1.0"?><feed><link>http://a</link><input name="x"/></feed>'),
-    "/x.svg": ("image/svg+xml", b'<svg xmlns="http://www.w3.org/2000/svg"><style>a{}</style><text>hi</text></svg>'),
+    "/x.xml": (
+        "application/xml",
+        b'<?xml version="1.0"?><feed><link>http://a</link><input name="x"/></feed>',
+    ),
+    "/x.svg": (
+        "image/svg+xml",
+        b'<svg xmlns="http://www.w3.org/2000/svg"><style>a{}</style><text>hi</text></svg>',
+    ),
     "/x.txt": ("text/plain", b"plain"),
     "/broken.xml": ("application/xml", b"<a><b></a>"),
     "/empty.html": ("text/html", b""),
-    "/frames.html": ("text/html", b"<frameset cols='50%,50%'><frame src=/x.txt><frame src=/x.json></frameset>"),
+    "/frames.html": (
+        "text/html",
+        b"<frameset cols='50%,50%'><frame src=/x.txt><frame src=/x.json></frameset>",
+    ),
     "/x.html": ("text/html", HTML.encode()),
     "/bytes.html": ("text/html; charset=utf-8", b"<p title='\xff\xfe\x00'>\xed\xa0\x80</p>"),
 }
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)
-async def test_every_kind_of_document_is_read_and_stays_the_same_when_loaded_again(eyes: Eyes, path: str) -> None:
+async def test_every_kind_of_document_is_read_and_stays_the_same_when_loaded_again(
+    eyes: Eyes, path: str
+) -> None:
     with serving(DOCUMENTS) as origin:
         page = await eyes.context.new_page()
         await page.goto(origin + path)
@@ -263,14 +294,28 @@ async def test_the_text_of_an_xml_link_is_content(eyes: Eyes) -> None:
         assert len(hashes) == 2
 
 
-async def test_a_pdf_is_read_alike_each_time_it_is_opened(eyes: Eyes) -> None:
-    with serving({"/frame": ("text/html", b"<embed type=application/pdf name=A1 internalid=A1>"),
-                  "/again": ("text/html", b"<embed type=application/pdf name=B2 internalid=B2>")}) as origin:  # fmt: skip
+PDF = b"""%PDF-1.1
+1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj
+2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj
+3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]>>endobj
+trailer<</Root 1 0 R>>
+%%EOF"""
+
+
+async def test_a_pdf_viewer_is_said_to_show_nothing(eyes: Eyes) -> None:
+    with serving({"/x.pdf": ("application/pdf", PDF)}) as origin:
         page = await eyes.context.new_page()
-        await page.goto(f"{origin}/frame")
-        first = await eyes.hash_of(page)
-        await page.goto(f"{origin}/again")
-        assert await eyes.hash_of(page) == first
+        await page.goto(f"{origin}/x.pdf")
+        probe = await eyes.see(page, identity="#me")
+        assert probe.url == f"{origin}/x.pdf"
+        assert probe.not_available == "a PDF viewer does not show its document to the probe"
+        assert probe.identity_reading == "unreadable"
+
+
+async def test_an_embedded_pdf_is_the_same_each_time_it_is_opened(eyes: Eyes) -> None:
+    one = await eyes.page("<embed type=application/pdf name=A1 internalid=A1>")
+    other = await eyes.page("<embed type=application/pdf name=B2 internalid=B2>")
+    assert await eyes.hash_of(one) == await eyes.hash_of(other)
 
 
 async def test_blank_and_torn_documents_are_read(eyes: Eyes) -> None:
@@ -305,9 +350,10 @@ async def test_lone_surrogates_on_a_page_are_no_error(eyes: Eyes) -> None:
 
 
 async def test_deep_nesting_is_walked(eyes: Eyes) -> None:
-    page = await eyes.page("<div id=top></div>")
+    # Hidden, because Chromium's own layout crashes on so deep a tree.
+    page = await eyes.page("<div id=top hidden></div>")
     await page.evaluate(
-        "() => { let at = top_ = document.getElementById('top');"
+        "() => { let at = document.getElementById('top');"
         "for (let i = 0; i < 5000; i++) { const e = document.createElement('div'); at.append(e); at = e }"
         "at.id = 'deep' }"
     )
@@ -367,7 +413,7 @@ async def test_error_pages_and_other_documents_do_not_prove_a_sign_out(eyes: Eye
         page = await eyes.context.new_page()
         await page.goto(f"{origin}/x.json")
         assert identity_from_selector(await eyes.see(page, identity="#me")).state == "unreadable"
-    await page.evaluate("(url) => { location.href = url }", f"{origin}/gone")
-    await page.wait_for_url("chrome-error://**")
+    with pytest.raises(Error, match="ERR_CONNECTION_REFUSED"):
+        await page.goto(f"{origin}/x.html")
     probe = await eyes.see(page, identity="#me")
     assert probe.identity_reading == "unreadable"
