@@ -16,7 +16,7 @@ import structlog
 
 from browsermw.boundary import ActionClosed, CallTicket, CloseAction, CloseCall, OpenAction, OpenCall
 from browsermw.errors import BrowsermwError, LedgerUnavailable, Superseded
-from browsermw.ledger.contract import ActionPlan, Answer, EffectPlan, Grant, Sighting
+from browsermw.ledger.contract import ActionPlan, Answer, EffectPlan, Grant
 from browsermw.page.redact import redact_url
 from browsermw.page.request_ids import external_request_id, location
 from browsermw.protocol.admission import Refusal
@@ -153,7 +153,9 @@ class Desk:
         run.left(scope, answer.effect, context_id)
         if scope.given_up or not self._lease_holds():
             # Nobody waits for it any more, or the run may be another's by now: it has not left, and never will.
-            await self._settle(run, plan.effect_id, Answer(Outcome.NOT_SENT, reason="not released: the call had given up"))
+            await self._settle(
+                run, plan.effect_id, Answer(Outcome.NOT_SENT, reason="not released: the call had given up")
+            )
             return self._refused(scope, plan, Refusal.CALLER_GONE)
         log.info("effect_dispatched", run=run.grant.run_id, effect=plan.effect_id, method=plan.method, url=plan.url)
         return Ruling(effect_id=plan.effect_id)
@@ -164,9 +166,7 @@ class Desk:
             if scope.planned:
                 return
             # In quarantine the refusal itself has to be on record, so the action passes and its effect does not.
-            plan = ActionPlan(
-                scope.action_id, scope.kind, scope.method, scope.target, scope.wire, reads_only=True
-            )
+            plan = ActionPlan(scope.action_id, scope.kind, scope.method, scope.target, scope.wire, reads_only=True)
             await self._call(self._ledger.plan_action, run.grant, plan, self._sight.address(run, scope.page_id))
             scope.planned = True
 
@@ -243,7 +243,9 @@ class Desk:
         )
         if not ask.lazy:
             before = await self._sight.look(run, ask.page_id)
-            plan = ActionPlan(scope.action_id, scope.kind, scope.method, scope.target, scope.wire, reads_only=ask.reads_only)
+            plan = ActionPlan(
+                scope.action_id, scope.kind, scope.method, scope.target, scope.wire, reads_only=ask.reads_only
+            )
             await self._call(self._ledger.plan_action, run.grant, plan, before)
             scope.planned = True
             log.debug("action_planned", run=ask.run_id, action=scope.action_id, kind=ask.kind)
@@ -388,5 +390,9 @@ def _answer_from(seen: SeenAnswer) -> Answer:
 
 
 def _after_failed(scope: Scope, error: BrowsermwError) -> str:
-    sent = "no request with a side effect left" if not scope.left else f"{len(scope.left)} request(s) left and are on record"
+    sent = (
+        "no request with a side effect left"
+        if not scope.left
+        else f"{len(scope.left)} request(s) left and are on record"
+    )
     return f"{scope.method} was performed ({sent}), but its after-checkpoint could not be stored. {error}"

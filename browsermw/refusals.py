@@ -45,7 +45,9 @@ WHY: dict[Refusal, str] = {
 }
 
 
-def refusal_error(refusal: Refusal, method: str, url: str, *, rival: Effect | None = None, cause: str = "") -> EffectRefused:
+def refusal_error(
+    refusal: Refusal, method: str, url: str, *, rival: Effect | None = None, cause: str = ""
+) -> EffectRefused:
     """The error for a refused request.
 
     Args:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import structlog
 
@@ -56,7 +56,7 @@ class Run:
 
     # Claiming and leaving.
 
-    def __enter__(self) -> Run:
+    def __enter__(self) -> Self:
         """Claim the run and sweep what an earlier boot left.
 
         Raises:
@@ -66,11 +66,11 @@ class Run:
         """
         return self.runtime.submit(self._enter()).result()  # type: ignore[no-any-return]
 
-    async def __aenter__(self) -> Run:
+    async def __aenter__(self) -> Self:
         """See ``__enter__``."""
         return await asyncio.wrap_future(self.runtime.submit(self._enter()))
 
-    async def _enter(self) -> Run:
+    async def _enter(self) -> Self:
         if self.phase is RunPhase.ACTIVE:
             raise RunOwned(f"Nothing left the browser: run {self.run_id!r} is open in this very process already.")
         deadline_s = time.monotonic() + self._wait_s
@@ -104,7 +104,9 @@ class Run:
     ) -> None:
         """See ``__exit__``."""
         await asyncio.shield(asyncio.wrap_future(self.runtime.submit(self._settle())))
-        self._left(await asyncio.shield(asyncio.wrap_future(self.runtime.submit(self._leave(failed=error is not None)))))
+        self._left(
+            await asyncio.shield(asyncio.wrap_future(self.runtime.submit(self._leave(failed=error is not None))))
+        )
 
     def abandon(self) -> None:
         """The runtime closes under an open run: leave it as after an error, without waiting for answers."""

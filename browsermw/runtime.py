@@ -11,7 +11,7 @@ import asyncio
 import os
 import socket
 import time
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Self, get_args
 from urllib.parse import urlsplit
 
 import structlog
@@ -83,7 +83,7 @@ class Runtime:
         self._thread: LoopThread | None = None
         self._desk: Desk | None = None
 
-    def __enter__(self) -> Runtime:
+    def __enter__(self) -> Self:
         """Open the ledger and register this boot.
 
         Raises:
@@ -115,7 +115,7 @@ class Runtime:
     ) -> None:
         self.close()
 
-    async def __aenter__(self) -> Runtime:
+    async def __aenter__(self) -> Self:
         """See ``__enter__``; the ledger is opened outside the caller's loop."""
         return await asyncio.to_thread(self.__enter__)
 
@@ -264,7 +264,9 @@ class Runtime:
     def desk(self) -> Desk:
         """The desk of this boot."""
         if self._desk is None or self._thread is None:
-            raise BrowsermwError("Nothing left the browser: enter the runtime first: `with browsermw.open(...) as mw:`.")
+            raise BrowsermwError(
+                "Nothing left the browser: enter the runtime first: `with browsermw.open(...) as mw:`."
+            )
         return self._desk
 
     def submit(self, work: Any) -> Any:
@@ -323,11 +325,8 @@ def make_verdict(verdict: str, note: str, source: str) -> Verdict:
     Raises:
         ValueError: The verdict is none of the three, or the note is empty.
     """
-    allowed: tuple[Literal["committed"], ...] = ("committed", "not_committed", "unknown")  # type: ignore[assignment]
-    if verdict not in allowed:
-        raise ValueError(f"verdict: {verdict!r} is none of {', '.join(allowed)}")
+    if verdict not in get_args(VerdictName):
+        raise ValueError(f"verdict: {verdict!r} is none of {', '.join(get_args(VerdictName))}")
     if not note.strip():
         raise ValueError("note: say what you saw, and where; a verdict without evidence is a guess")
-    return Verdict(verdict=verdict, source=source, note=note)  # type: ignore[arg-type]
-
-
+    return Verdict.model_validate({"verdict": verdict, "source": source, "note": note})

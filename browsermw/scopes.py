@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from browsermw.protocol.recovery import Wire
 
@@ -65,7 +65,7 @@ class Scope:
         """Whether the page did it by itself, so that no call will close it."""
         return self.kind == "page"
 
-    def __enter__(self) -> Scope:
+    def __enter__(self) -> Self:
         """A request of this action is being decided."""
         self._deciding_count += 1
         self.quiet.clear()

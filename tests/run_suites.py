@@ -85,13 +85,10 @@ def _run(arguments: list[str], report: Path) -> Tally:
 def _read(report: Path, exit_code: int) -> Tally:
     suites = list(ET.parse(report).getroot().iter("testsuite"))  # noqa: S314 (pytest wrote it just now)
     tests, failures, errors, skipped = (
-        sum(int(suite.get(name, 0)) for suite in suites)
-        for name in ("tests", "failures", "errors", "skipped")
+        sum(int(suite.get(name, 0)) for suite in suites) for name in ("tests", "failures", "errors", "skipped")
     )
     # A test that passes and then breaks in its teardown is one test with one error.
-    return Tally(
-        max(0, tests - failures - errors - skipped), failures + errors, skipped, is_good=exit_code == 0
-    )
+    return Tally(max(0, tests - failures - errors - skipped), failures + errors, skipped, is_good=exit_code == 0)
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:

@@ -132,9 +132,7 @@ def made_up_package(folder: Path, place: str, source: str) -> Path:
 
 
 @pytest.mark.parametrize(("place", "source"), BROKEN)
-def test_an_import_against_the_direction_is_named_with_its_line(
-    tmp_path: Path, place: str, source: str
-) -> None:
+def test_an_import_against_the_direction_is_named_with_its_line(tmp_path: Path, place: str, source: str) -> None:
     package = made_up_package(tmp_path, place, f"# first line\n{source}")
     line = 2 + source.count("\n")
     assert broken_rules(package) == [f"{OURS}/{place}:{line}: {BROKEN[place, source]}"]

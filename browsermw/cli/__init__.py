@@ -15,9 +15,7 @@ from browsermw.cli import install_browser
 
 __all__ = ["app", "main"]
 
-app = typer.Typer(
-    name="browsermw", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
-)
+app = typer.Typer(name="browsermw", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 
 def _print_version(asked: bool) -> None:

@@ -25,9 +25,7 @@ _COLOURS = {"found": "green", "installed": "green", "failed": "red", "skipped": 
 
 def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Download although a usable browser is there.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Download although a usable browser is there.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only look; say what would be tried.")] = False,
 ) -> None:
     """Make sure that a Chromium is there: one that exists, else Playwright's download, else apt.

@@ -1,5 +1,7 @@
-"""The hooks on Playwright's async classes: the sync ones with ``await``, and with the closing shielded, because a
-cancelled click has to be closed in the ledger too."""
+"""The hooks on Playwright's async classes: the sync ones with ``await``.
+
+Closing is shielded, because a cancelled click has to be closed in the ledger too.
+"""
 
 from __future__ import annotations
 

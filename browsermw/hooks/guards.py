@@ -20,7 +20,7 @@ from browsermw.errors import BrowsermwError
 from browsermw.wire.chromium import MARKER_URL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from browsermw.hooks.table import ActionKind
     from browsermw.run import Run
@@ -44,9 +44,11 @@ class Guard:
 
     def __init__(self, run: Run, context: Any) -> None:
         if not isinstance(context, SyncContext | AsyncContext):
-            raise TypeError(f"wrap: {type(context).__name__} is no Playwright BrowserContext; give browser.new_context()")
+            raise TypeError(
+                f"wrap: {type(context).__name__} is no Playwright BrowserContext; give browser.new_context()"
+            )
         self.run = run
-        self.context = context
+        self.context: Any = context
         self.sync = isinstance(context, SyncContext)
         self.closed = False
         self._page_ids: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
@@ -188,7 +190,7 @@ def _page_of_handle(handle: Any) -> Any:
     return getattr(getattr(frame, "_page", None), _API, None)
 
 
-_PAGE_OF = {
+_PAGE_OF: dict[str, Callable[[Any], Any]] = {
     "Page": lambda page: page,
     "Frame": lambda frame: frame.page,
     "Locator": lambda locator: locator.page,

@@ -36,7 +36,13 @@ KEY_NAME_LENGTH = 2
 
 
 def opening(
-    guard: Guard, entry: ActionKind, called: str, instance: Any, args: Sequence[Any], kwargs: Mapping[str, Any], page_id: str | None
+    guard: Guard,
+    entry: ActionKind,
+    called: str,
+    instance: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    page_id: str | None,
 ) -> OpenAction:
     """The question that a Playwright call puts to the desk.
 
@@ -133,7 +139,9 @@ def _route_call(guard: Guard, called: str, request: Any, kwargs: Mapping[str, An
         content_type, body = _payload({"data": kwargs.get("post_data", kwargs.get("data")), "headers": headers})
     else:
         body = request.post_data_buffer or b""
-    return OpenCall(guard.run.run_id, called, method, str(kwargs.get("url") or request.url), content_type, body, page_id)
+    return OpenCall(
+        guard.run.run_id, called, method, str(kwargs.get("url") or request.url), content_type, body, page_id
+    )
 
 
 def _payload(kwargs: Mapping[str, Any]) -> tuple[str, bytes | None]:

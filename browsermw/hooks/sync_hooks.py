@@ -117,8 +117,9 @@ def noting(note: Callable[[object, Any], None]) -> Callable[..., Any]:
 
 def guards_to_settle(class_name: str, instance: Any) -> list[Guard]:
     """Open guards of what is about to be closed."""
-    contexts = {"Browser": lambda: instance.contexts, "Page": lambda: [instance.context]}.get(
-        class_name, lambda: [instance]
-    )()
+    if class_name == "Browser":
+        contexts = instance.contexts
+    else:
+        contexts = [instance.context if class_name == "Page" else instance]
     guards = [find_guard(context) for context in contexts]
     return [guard for guard in guards if guard is not None and not guard.closed]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
+    from pathlib import Path
 
     from browsermw.models import (
         Action,
@@ -160,6 +161,12 @@ class Ledger(Protocol):
 
     writer_count: int
     """How many calls may run at once: 1 for SQLite, the pool's size for PostgreSQL."""
+
+    lease_needed: bool
+    """Whether ownership runs out unless ``renew`` is called (PostgreSQL); on SQLite the kernel's lock speaks."""
+
+    key_path: Path
+    """Where the ledger's key lies: beside the SQLite file, else in the user's state folder."""
 
     # The life of a boot.
     def open_boot(self, boot: Boot) -> RuntimeStatus:

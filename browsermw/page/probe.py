@@ -167,6 +167,4 @@ def _dom_hash(text: str) -> str:
 
 @functools.cache
 def _script() -> str:
-    return (
-        importlib.resources.files("browsermw.page").joinpath("probe.js").read_text(encoding="utf-8").strip()
-    )
+    return importlib.resources.files("browsermw.page").joinpath("probe.js").read_text(encoding="utf-8").strip()

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 HIDDEN: Final = "…"
 _MAX_URL_CHARS: Final = 2_000
 _MAX_BARE_KEY_CHARS: Final = 32
-_OPAQUE_SCHEMES: Final = frozenset(
-    {"data", "blob", "javascript", "mailto", "tel", "filesystem", "view-source"}
-)
+_OPAQUE_SCHEMES: Final = frozenset({"data", "blob", "javascript", "mailto", "tel", "filesystem", "view-source"})
 _SPECIAL = re.compile(r"(?i)(?:https?|wss?|ftp):")
 _NOT_PRINTED = re.compile(r"[\x00-\x20\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _PORT = re.compile(r":\d{1,5}")
@@ -80,9 +78,7 @@ def _path(path: str) -> str:
 
 def _segment(segment: str) -> str:
     plain, *parameters = segment.split(";")
-    named = [
-        name + ("=" + HIDDEN if equals else "") for name, equals, _ in (p.partition("=") for p in parameters)
-    ]
+    named = [name + ("=" + HIDDEN if equals else "") for name, equals, _ in (p.partition("=") for p in parameters)]
     return ";".join(HIDDEN if looks_secret(part) else part for part in (plain, *named))
 
 

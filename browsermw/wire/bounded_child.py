@@ -107,9 +107,7 @@ class _Watch:
             self._sign_within_s = None
 
     def left_s(self) -> float:
-        allowed_s = min(
-            self._limit_s, self._sign_within_s if self._sign_within_s is not None else self._limit_s
-        )
+        allowed_s = min(self._limit_s, self._sign_within_s if self._sign_within_s is not None else self._limit_s)
         return self._started + allowed_s - time.monotonic()
 
     def verdict(self) -> str:

@@ -151,9 +151,7 @@ def registry_folder() -> Path:
 def _driver_package() -> Path:
     spec = importlib.util.find_spec("playwright")
     if spec is None or not spec.submodule_search_locations:
-        raise BrowserMissing(
-            "Nothing left the browser, none was started: the package playwright is not installed."
-        )
+        raise BrowserMissing("Nothing left the browser, none was started: the package playwright is not installed.")
     return Path(next(iter(spec.submodule_search_locations))) / "driver" / "package"
 
 

@@ -133,9 +133,7 @@ def install_browser(
 class _Installation:
     """The ways one after another; each says what came of it and gives the browser it led to."""
 
-    def __init__(
-        self, ways: InstallWays, *, force: bool, dry_run: bool, on_line: Callable[[str], None] | None
-    ) -> None:
+    def __init__(self, ways: InstallWays, *, force: bool, dry_run: bool, on_line: Callable[[str], None] | None) -> None:
         self._ways = ways
         self._force = force
         self._dry_run = dry_run
@@ -177,9 +175,7 @@ class _Installation:
         )
         if end.failure is not None:
             return "failed", end.failure, None
-        return _installed(
-            playwright_browser(), f"downloaded, but {broken_playwright_browser() or 'not found'}"
-        )
+        return _installed(playwright_browser(), f"downloaded, but {broken_playwright_browser() or 'not found'}")
 
     def _libraries(self) -> _Step:
         """A downloaded Chromium on a bare machine misses system libraries; Playwright knows which."""

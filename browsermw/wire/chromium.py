@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 MARKER_URL = "https://browsermw.invalid/"
 """Where the cookie lives by which ``wrap`` finds a context; a name that resolves nowhere (RFC 6761)."""
 
-TOP_FILTER = [{"type": "browser_ui", "exclude": True}, {"type": "tab", "exclude": True}, {}]
-FRAME_FILTER = [{"type": "iframe"}, {"type": "worker"}, {"exclude": True}]
+TOP_FILTER: list[dict[str, Any]] = [{"type": "browser_ui", "exclude": True}, {"type": "tab", "exclude": True}, {}]
+FRAME_FILTER: list[dict[str, Any]] = [{"type": "iframe"}, {"type": "worker"}, {"exclude": True}]
 RETRY_S = 0.05
 
 log = structlog.get_logger("browsermw.wire")

@@ -189,9 +189,7 @@ class Gate:
     async def _continue(self, connection: CdpConnection, request_id: str, session: str | None) -> None:
         await self._try(connection, "Fetch.continueRequest", {"requestId": request_id}, session)
 
-    async def _try(
-        self, connection: CdpConnection, method: str, params: dict[str, Any], session: str | None
-    ) -> None:
+    async def _try(self, connection: CdpConnection, method: str, params: dict[str, Any], session: str | None) -> None:
         try:
             await connection.send(method, params, session=session)
         except CdpError as error:

@@ -1,4 +1,4 @@
-"""Which page, and which browser context, does a frame belong to? (field note 7)
+"""Which page, and which browser context, a frame belongs to (field note 7).
 
 Fed by the engine with ``Target`` and ``Page`` events, asked by the gate for each effect. It is a picture in memory
 of what the browser said; it sends nothing and decides nothing.
@@ -87,7 +87,13 @@ class TargetMap:
 
     def navigating(self, loader_id: str, navigation_type: str) -> None:
         """Note how a navigation began; a reload or a step in the history repeats an earlier request."""
-        if navigation_type in {"reload", "reloadBypassingCache", "restore", "restoreWithPost", "historyDifferentDocument"}:
+        if navigation_type in {
+            "reload",
+            "reloadBypassingCache",
+            "restore",
+            "restoreWithPost",
+            "historyDifferentDocument",
+        }:
             self._reloading.add(loader_id)
 
     def is_repeat(self, loader_id: str | None) -> bool:

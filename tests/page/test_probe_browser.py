@@ -244,9 +244,7 @@ async def test_named_elements_do_not_hide_the_tree(eyes: Eyes) -> None:
 async def test_the_page_does_not_see_the_probe(eyes: Eyes) -> None:
     page = await eyes.page(HTML)
     await eyes.hash_of(page)
-    assert (
-        await page.evaluate("() => Object.keys(globalThis).filter((name) => /browsermw/i.test(name))") == []
-    )
+    assert await page.evaluate("() => Object.keys(globalThis).filter((name) => /browsermw/i.test(name))") == []
 
 
 DOCUMENTS: Pages = {
@@ -272,9 +270,7 @@ DOCUMENTS: Pages = {
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)
-async def test_every_kind_of_document_is_read_and_stays_the_same_when_loaded_again(
-    eyes: Eyes, path: str
-) -> None:
+async def test_every_kind_of_document_is_read_and_stays_the_same_when_loaded_again(eyes: Eyes, path: str) -> None:
     with serving(DOCUMENTS) as origin:
         page = await eyes.context.new_page()
         await page.goto(origin + path)

@@ -65,9 +65,7 @@ def test_named_values_are_shown_unless_they_look_like_a_secret() -> None:
     assert redact_url(f"/a?next={JWT}&page=ada%40x.org", keep_values=keep) == "/a?next=…&page=…"
 
 
-URLISH = st.text(
-    st.sampled_from([*"://?#&=@;[]%.\\-!~+ …", *string.ascii_letters[:6], *"0129", "\ud800", "\n"])
-)
+URLISH = st.text(st.sampled_from([*"://?#&=@;[]%.\\-!~+ …", *string.ascii_letters[:6], *"0129", "\ud800", "\n"]))
 
 
 @given(st.text() | URLISH | URLISH.map("https://h".__add__))
@@ -79,9 +77,7 @@ def test_no_text_makes_it_raise_and_twice_is_once(url: str) -> None:
 
 @given(
     st.text(string.ascii_letters + string.digits, min_size=12, max_size=40),
-    st.sampled_from(
-        ["https://u:{}@h/", "https://{}@h/", "https://h/?a={}", "https://h/x#{}", "https://h/#/x?y={}"]
-    ),
+    st.sampled_from(["https://u:{}@h/", "https://{}@h/", "https://h/?a={}", "https://h/x#{}", "https://h/#/x?y={}"]),
 )
 def test_a_value_never_comes_through(secret: str, form: str) -> None:
     assert secret.lower() not in redact_url(form.format(secret)).lower()

@@ -212,14 +212,10 @@ class TestInstallBrowser:
         assert report.browser.path == system
         assert list(outcomes(report)) == ["download", "libraries", "named", "playwright", "system"]
 
-    def test_apt_comes_last_and_only_for_root(
-        self, machine: Machine, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_apt_comes_last_and_only_for_root(self, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
         body = f'[ "$3" = update ] || printf "#!/bin/sh\\n{ANSWERS}\\n" > "{machine.bin}/chromium"\n'
         machine.apt(f'{body}[ "$3" = update ] || /bin/chmod 755 "{machine.bin}/chromium"')
-        ways = machine.ways(
-            "echo 'Error: getaddrinfo ENOTFOUND cdn'; echo '    at Object.<anonymous>'; exit 1"
-        )
+        ways = machine.ways("echo 'Error: getaddrinfo ENOTFOUND cdn'; echo '    at Object.<anonymous>'; exit 1")
         refused = install_browser(ways=ways)
         assert refused.browser is None
         assert "needs root" in detail(refused, "apt")
@@ -303,9 +299,7 @@ class TestCommand:
         ):
             assert said in answer.stdout
 
-    def test_json_is_all_there_is_on_standard_output(
-        self, machine: Machine, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_json_is_all_there_is_on_standard_output(self, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(browser_install, "InstallWays", lambda: machine.ways(machine.downloading()))
         answer = CliRunner().invoke(app, ["install-browser", "--json"])
         assert answer.exit_code == 0
