@@ -1,1 +1,5 @@
-"""The durable ledger: schema, store, dialects and migrations. SQLAlchemy lives here only."""
+"""The durable store: what the rest of browsermw asks is in ``contract``; SQLAlchemy lives here only."""
+
+from browsermw.ledger.opening import open_ledger
+
+__all__ = ["open_ledger"]

@@ -67,6 +67,7 @@ ACTION_STEPS: Mapping[tuple[Phase | None, Phase], str] = {
     (Phase.DISPATCHED, Phase.OBSERVED): "the last answer came after the after-checkpoint",
     (Phase.DISPATCHED, Phase.ABANDONED): "no effect left after all",
     (Phase.DISPATCHED, Phase.NEEDS_REVIEW): "an effect may have happened",
+    (Phase.ABANDONED, Phase.DISPATCHED): "not closed yet, and a further effect may leave after one that did not",
     (Phase.ACKNOWLEDGED, Phase.DISPATCHED): "a further effect may leave",
     (Phase.ACKNOWLEDGED, Phase.OBSERVED): "after-checkpoint stored",
     (Phase.ACKNOWLEDGED, Phase.NEEDS_REVIEW): "a further effect may have happened",
@@ -159,8 +160,8 @@ def action_phase(effects: Collection[Phase], *, closed: bool) -> Phase:
         return Phase.DISPATCHED
     if Phase.ACKNOWLEDGED in effects or Phase.OBSERVED in effects:
         return Phase.OBSERVED if closed else Phase.ACKNOWLEDGED
-    if Phase.REFUSED in effects:
-        return Phase.REFUSED if closed else Phase.PLANNED
     if Phase.ABANDONED in effects:
         return Phase.ABANDONED
+    if Phase.REFUSED in effects:
+        return Phase.REFUSED if closed else Phase.PLANNED
     return Phase.OBSERVED if closed else Phase.PLANNED

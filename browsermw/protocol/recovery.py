@@ -66,7 +66,8 @@ def classify_action(
         if wire is Wire.SEALED or reads_only:
             return Classified(Phase.ABANDONED, "the process ended before anything left")
         return Classified(Phase.NEEDS_REVIEW, f"the process ended on the {wire} wire, which may have let it go")
-    if phase in {Phase.DISPATCHED, Phase.ACKNOWLEDGED}:
+    # An action that a verdict acknowledged without any effect that left has nothing to follow.
+    if phase in {Phase.DISPATCHED, Phase.ACKNOWLEDGED} and set(effects) - {Phase.REFUSED}:
         settled = action_phase(effects, closed=closed)
         return Classified(settled, "follows its effects")
     return Classified(phase, "unchanged")
