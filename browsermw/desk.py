@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -215,7 +216,7 @@ class Desk:
             return
         where = self._sight.address(run, scope.page_id)
         try:
-            await self._call(self._ledger.close_action, run.grant, scope.action_id, where)
+            await self._call(partial(self._ledger.close_action, run.grant, scope.action_id, where, failed=None))
         except BrowsermwError as error:
             log.error("action_not_closed", run=run.grant.run_id, action=scope.action_id, cause=str(error))
 
@@ -269,7 +270,8 @@ class Desk:
                 # The look is also the proof that the page's own requests of this action have reached the gate.
                 after = await self._sight.look(run, scope.page_id)
                 await scope.quiet.wait()
-                await self._call(self._ledger.close_action, run.grant, scope.action_id, after, ask.failed)
+                close = partial(self._ledger.close_action, run.grant, scope.action_id, after, failed=ask.failed)
+                await self._call(close)
         except LedgerUnavailable as error:
             raise LedgerUnavailable(_after_failed(scope, error)) from error
         finally:

@@ -18,6 +18,11 @@ class Point(StrEnum):
 
     LEDGER_BEFORE_COMMIT = "ledger_before_commit"
     LEDGER_AFTER_COMMIT = "ledger_after_commit"
+    GATE_HOLDS = "gate_holds"
+    GATE_RULED = "gate_ruled"
+    GATE_RELEASED = "gate_released"
+    GATE_ANSWER_HELD = "gate_answer_held"
+    GATE_ANSWER_RECORDED = "gate_answer_recorded"
 
 
 _hook: Callable[[Point, str], None] | None = None

@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from platformdirs import user_state_path
 from sqlalchemy import and_, bindparam, case, create_engine, event, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
@@ -43,6 +44,7 @@ class Dialect(ABC):
     """One database's ways."""
 
     writer_count: int
+    key_path: Path
     reading_options: Mapping[str, Any]
     """Execution options of a transaction that only reads and wants one picture."""
     turn: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
@@ -128,6 +130,7 @@ class SqliteDialect(Dialect):
         """Remember where the file and the locks are."""
         super().__init__(url)
         self.path = Path(str(url.database))
+        self.key_path = self.path.with_name(self.path.name + ".key")
         self.lock_folder = self.path.with_name(self.path.name + ".boots")
         self.turn = threading.Lock()
 
@@ -181,6 +184,8 @@ class PostgresDialect(Dialect):
         """Remember the URL and how long a lease lasts."""
         super().__init__(url)
         self._lease_s = lease_s
+        named = hashlib.sha256(self.shown_url.encode()).hexdigest()[:16]
+        self.key_path = user_state_path("browsermw") / f"{named}.key"
 
     def connect(self) -> Engine:  # noqa: D102
         arguments = {"connect_timeout": 5, "application_name": "browsermw", "tcp_user_timeout": 10_000}

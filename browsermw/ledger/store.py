@@ -46,6 +46,8 @@ class SqlLedger:
         self._reader = engine.execution_options(**dialect.reading_options)
         self._dialect = dialect
         self.writer_count = dialect.writer_count
+        self.lease_needed = dialect.lease_until() is not None
+        self.key_path = dialect.key_path
 
     @property
     def url(self) -> str:
