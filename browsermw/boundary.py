@@ -60,11 +60,13 @@ class ActionClosed:
         refusals: Errors of the requests that the gate refused meanwhile, in order.
         unanswered: Effects that left and are unanswered.
         left_count: Effects that left at all.
+        page_waits_for: Effects of earlier actions on the same page that are still unanswered.
     """
 
     refusals: tuple[BrowsermwError, ...] = ()
     unanswered: tuple[Effect, ...] = ()
     left_count: int = 0
+    page_waits_for: tuple[Effect, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from browsermw.boundary import ActionClosed, CallTicket, CloseAction, CloseCall, OpenAction, OpenCall
-from browsermw.errors import BrowsermwError, LedgerUnavailable, Superseded
+from browsermw.errors import BrowsermwError, InFlightDuplicate, LedgerUnavailable, Superseded
 from browsermw.ledger.contract import ActionPlan, Answer, EffectPlan, Grant
 from browsermw.page.redact import redact_url
 from browsermw.page.request_ids import external_request_id, location
@@ -24,7 +24,7 @@ from browsermw.protocol.admission import Refusal
 from browsermw.protocol.effect_rules import is_effect
 from browsermw.protocol.fingerprints import fingerprint
 from browsermw.protocol.outcome import Outcome, outcome_of_error, outcome_of_status
-from browsermw.refusals import refusal_error
+from browsermw.refusals import describe, refusal_error
 from browsermw.scopes import GuardedRun, Scope
 from browsermw.wire.held import HeldRequest, Ruling, SeenAnswer, origin_of
 
@@ -237,11 +237,14 @@ class Desk:
 
         Raises:
             Held, Quarantined, Superseded, LedgerUnavailable: Not admitted; the call must not be made.
+            InFlightDuplicate: The same call was made on this page before, and the navigation that it sent is
+                unanswered.
         """
         run = self._owned(ask.run_id)
         scope = self._new_scope(
             run, ask.kind, ask.method, _shown(ask.target), ask.page_id, lazy=ask.lazy, reads_only=ask.reads_only
         )
+        _refuse_second_click(run, scope)
         if not ask.lazy:
             before = await self._sight.look(run, ask.page_id)
             plan = ActionPlan(
@@ -276,7 +279,8 @@ class Desk:
             raise LedgerUnavailable(_after_failed(scope, error)) from error
         finally:
             run.scopes.remove(scope)
-        return ActionClosed(tuple(scope.refusals), tuple(scope.unanswered.values()), len(scope.left))
+        waiting = tuple(effect for _, effect in run.unanswered_on(scope.page_id) if effect.effect_id not in scope.left)
+        return ActionClosed(tuple(scope.refusals), tuple(scope.unanswered.values()), len(scope.left), waiting)
 
     async def open_call(self, ask: OpenCall) -> CallTicket:
         """Journal a request that Playwright's driver will send.
@@ -361,6 +365,21 @@ class Desk:
 def new_id(letter: str) -> str:
     """An id that is unique in the ledger, made before any I/O: a letter for its kind and 20 hexadecimal digits."""
     return f"{letter}-{uuid.uuid4().hex[:20]}"
+
+
+def _refuse_second_click(run: GuardedRun, scope: Scope) -> None:
+    """The same click again while its own navigation is unanswered.
+
+    Playwright would wait for that navigation and then click on whatever page came of it (field note 9: refuse
+    before the click).
+    """
+    for rival_scope, rival in run.unanswered_on(scope.page_id):
+        if rival.channel == "Document" and (rival_scope.kind, rival_scope.target) == (scope.kind, scope.target):
+            raise InFlightDuplicate(
+                f"{scope.method} was not performed and nothing left the browser: the page still waits for the answer to the "
+                f"same action: {describe(rival)}. Wait for it, or settle it with a verdict.",
+                facts={"rival": rival.effect_id},
+            )
 
 
 def _shown(target: str) -> str:

@@ -93,6 +93,8 @@ class Runtime:
         """
         if self._thread is not None:
             raise BrowsermwError("Nothing left the browser: this runtime is open already.")
+        # Before the first launch: `chromium.launch(**mw.launch_options())` looks `launch` up before the options.
+        install()
         ledger = open_ledger(self._url, lease_s=self.policy.lease_s)
         try:
             key = read_or_make_key(ledger.key_path)
@@ -161,7 +163,6 @@ class Runtime:
         self.submit(relay.start()).result()
         options = launch_arguments(playwright_launch_kwargs, port=port, relay_server=relay.server)
         self._browsers[port] = self.submit(self._guard(port, relay)).result()
-        install()
         return options
 
     async def _guard(self, port: int, relay: Relay) -> GuardedBrowser:
@@ -190,7 +191,6 @@ class Runtime:
         if urlsplit(cdp_url).scheme not in {"http", "https", "ws", "wss"}:
             raise ValueError(f"cdp_url: {cdp_url!r} is no http:// or ws:// URL")
         self._attached.append(self.submit(self._attach(cdp_url.rstrip("/"))).result())
-        install()
 
     async def _attach(self, cdp_url: str) -> GuardedBrowser:
         browser = GuardedBrowser(self.desk, self.policy, endpoint=cdp_url, relay=None)
@@ -206,7 +206,7 @@ class Runtime:
         """
         if port is not None and port in self._browsers:
             return [self._browsers[port]]
-        return list(self._attached)
+        return [*self._attached, *(browser for browser in self._browsers.values() if browser.attached)]
 
     async def _close_browsers(self) -> None:
         for browser in [*self._browsers.values(), *self._attached]:

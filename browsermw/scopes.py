@@ -134,6 +134,10 @@ class GuardedRun:
                     return scope
         return None
 
+    def unanswered_on(self, page_id: str | None) -> list[tuple[Scope, Effect]]:
+        """Effects of a page that left and are unanswered, with their actions."""
+        return [(scope, effect) for scope, effect in self.in_flight.values() if scope.page_id == page_id is not None]
+
     def left(self, scope: Scope, effect: Effect, context_id: str | None) -> None:
         """Note an effect that may now leave."""
         scope.left[effect.effect_id] = effect

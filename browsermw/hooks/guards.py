@@ -104,8 +104,10 @@ class Guard:
 
     def page_id_sync(self, page: Any) -> str | None:
         """Target id of a page; ``None`` where it is gone."""
-        if page is None or page in self._page_ids:
-            return self._page_ids.get(page)
+        if page is None:
+            return None
+        if page in self._page_ids:
+            return self._page_ids[page]
         try:
             session = self.context.new_cdp_session(page)
             self._page_ids[page] = session.send("Target.getTargetInfo")["targetInfo"]["targetId"]
@@ -116,8 +118,10 @@ class Guard:
 
     async def page_id_async(self, page: Any) -> str | None:
         """See ``page_id_sync``."""
-        if page is None or page in self._page_ids:
-            return self._page_ids.get(page)
+        if page is None:
+            return None
+        if page in self._page_ids:
+            return self._page_ids[page]
         try:
             session = await self.context.new_cdp_session(page)
             self._page_ids[page] = (await session.send("Target.getTargetInfo"))["targetInfo"]["targetId"]

@@ -16,7 +16,7 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 from browsermw.boundary import CallTicket, CloseCall, OpenAction, OpenCall
 from browsermw.errors import OutcomeUnknown
-from browsermw.hooks.timeouts import OutcomeUnknownTimeout
+from browsermw.hooks.timeouts import InFlightDuplicateTimeout, OutcomeUnknownTimeout
 from browsermw.refusals import describe
 
 if TYPE_CHECKING:
@@ -108,6 +108,13 @@ def concluded(closed: ActionClosed, called: str, error: BaseException | None) ->
         )
     if closed.refusals:
         return closed.refusals[0]
+    if isinstance(error, PlaywrightTimeoutError) and closed.page_waits_for:
+        first = closed.page_waits_for[0]
+        return InFlightDuplicateTimeout(
+            f"{called} timed out and nothing left the browser: the page still waits for the answer to an earlier request: "
+            f"{describe(first)}. Wait for it, or settle it with a verdict. ({in_words(error)})",
+            facts={"rival": first.effect_id},
+        )
     if isinstance(error, PlaywrightTimeoutError) and not closed.left_count:
         error.add_note("browsermw: no request with a side effect left the browser; the action may be tried again.")
     return None
