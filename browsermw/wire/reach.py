@@ -1,8 +1,8 @@
 """What the relay knows about each target: was it reached, how did dialling fail, which effects wait for its answer.
 
-The runtime asks this to tell "nothing was sent" from "the outcome is unknown", because behind a relay every connection
-error looks the same to the browser. Filled by `tunnel`, asked through `Relay`. It must never forget a target: a
-connection that is forgotten would read as one that never was.
+The runtime asks this to tell "nothing was sent" from "the outcome is unknown", because behind a relay every
+connection error looks the same to the browser. Filled by `tunnel`, asked through `Relay`. It must never
+forget a target: a connection that is forgotten would read as one that never was.
 """
 
 from __future__ import annotations

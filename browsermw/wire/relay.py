@@ -1,9 +1,10 @@
 """The relay: an in-process SOCKS5 hop that all browser traffic crosses, so that nothing leaves when we are gone.
 
-Chromium sends what a gate held when the gate dies (field note 2). It cannot when its only way out dies with it. The
-relay decides who may pass, never what: it forwards nothing before `open`, cuts everything at `shut`, and answers for
-each target whether it was reached. The runtime makes one per browser and runs it in its own asyncio loop; all methods
-must be called there. It must never listen beyond loopback, and never open itself.
+Chromium sends what a gate held when the gate dies (field note 2). It cannot when its only way out dies with
+it. The relay decides who may pass, never what: it forwards nothing before `open`, cuts everything at
+`shut`, and answers for each target whether it was reached. The runtime makes one per browser and runs it in
+its own asyncio loop; all methods must be called there. It must never listen beyond loopback, and never open
+itself.
 
 `connection_count` and `forwarded_byte_count` (both ways) are for tests and benchmarks.
 """
@@ -93,8 +94,8 @@ class Relay:
     def shut(self, reason: str) -> None:
         """The gate is lost: cut every connection at once, and refuse new ones until `open`.
 
-        They are refused rather than kept waiting: what comes now may be what Chromium let go when the gate died, and
-        it must not get out when the next gate is attached.
+        They are refused rather than kept waiting: what comes now may be what Chromium let go when the gate
+        died, and it must not get out when the next gate is attached.
 
         Args:
             reason: Why, for `shut_reason` and the log.
@@ -128,8 +129,8 @@ class Relay:
     def effect_released(self, host: str, port: int) -> None:
         """Say, before it is released, that an effect is about to go to a target.
 
-        Until it is answered, the end of a connection that may have carried it is shown to Chromium as a broken answer,
-        because Chromium would send the request again after a plain one.
+        Until it is answered, the end of a connection that may have carried it is shown to Chromium as a
+        broken answer, because Chromium would send the request again after a plain one.
         """
         self.reach.effect_released(host, port, asyncio.get_running_loop().time())
 

@@ -1,32 +1,39 @@
 """Keeps Chromium from sending a request a second time on its own, by what the relay lets it see of a lost connection.
 
-Chromium re-sends any request, POST included, when a kept-alive connection is closed or reset before an answer, and no
-interception sees the second one. It does so for a few errors only. So where an effect may have left on a connection
-that ends unanswered, the browser is given something it takes for a broken answer instead of a closed connection: that
-fails the request for good. Everywhere else the end is passed on as it came, and harmless requests keep their retry.
+Chromium re-sends any request, POST included, when a kept-alive connection is closed or reset before an
+answer, and no interception sees the second one. It does so for a few errors only. So where an effect may
+have left on a connection that ends unanswered, the browser is given something it takes for a broken answer
+instead of a closed connection: that fails the request for good. Everywhere else the end is passed on as it
+came, and harmless requests keep their retry.
 
-Pure: bytes and moments in, bytes out. Called by `tunnel` for each chunk of a connection. It must never add a byte to a
-connection on which no effect is in doubt, nor to an answer that has begun, where it could pass for content.
+Pure: bytes and moments in, bytes out. Called by `tunnel` for each chunk of a connection. It must never add
+a byte to a connection on which no effect is in doubt, nor to an answer that has begun, where it could pass
+for content.
 
 What the relay can read of a connection:
 
-* Plain HTTP: the answer's head. It is passed on whole or not at all, so a torn head never counts as an answer.
-* TLS: the sizes of records. A server that closes in good order says farewell first, in an alert record that looks like
-  application data of two bytes; let through, it has the effect of a close. HTTP/2 is told by the client's first record,
-  its preface, which is shorter than any HTTP/1.1 request; there answers to other requests say nothing about the effect.
+* Plain HTTP: the answer's head. It is passed on whole or not at all, so a torn head never counts as an
+answer.
+* TLS: the sizes of records. A server that closes in good order says farewell first, in an alert record that
+  looks like application data of two bytes; let through, it has the effect of a close. HTTP/2 is told by the
+  client's first record, its preface, which is shorter than any HTTP/1.1 request; there answers to other
+  requests say nothing about the effect.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-# Valid HTTP/1.1 up to two lengths that contradict each other: ERR_RESPONSE_HEADERS_MULTIPLE_CONTENT_LENGTH. Bytes that
-# are no HTTP at all would do on most ports, but on port 80 Chromium takes them for an HTTP/0.9 page: a 200.
+# Valid HTTP/1.1 up to two lengths that contradict each other: ERR_RESPONSE_HEADERS_MULTIPLE_CONTENT_LENGTH.
+# Bytes that are no HTTP at all would do on most ports, but on port 80 Chromium takes them for an HTTP/0.9
+# page: a 200.
 HTTP_POISON: Final = (
     b"HTTP/1.1 502 Connection lost, not sent again\r\nConnection: close\r\n"
     b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n"
 )
-TLS_POISON: Final = b"connection lost, not sent again\r\n"  # no record starts with "co": ERR_SSL_PROTOCOL_ERROR
+TLS_POISON: Final = (
+    b"connection lost, not sent again\r\n"  # no record starts with "co": ERR_SSL_PROTOCOL_ERROR
+)
 
 _MAX_HEAD_SIZE: Final = 256 * 1024  # Chromium's own limit
 _RECORD_HEAD_SIZE: Final = 5
@@ -129,7 +136,11 @@ class Exchange:
         return bytes(self._from_server.rest_size) + TLS_POISON
 
     def _may_have_left(self, doubt_since: float | None) -> bool:
-        return doubt_since is not None and self._last_request_at is not None and self._last_request_at >= doubt_since
+        return (
+            doubt_since is not None
+            and self._last_request_at is not None
+            and self._last_request_at >= doubt_since
+        )
 
     def _received_head(self, stream: bytes, doubt_since: float | None) -> bytes:
         passed = b""
@@ -189,7 +200,8 @@ class Exchange:
     def _watch_for_requests(self, chunk: bytes) -> None:
         """Find the browser's first record of application data; its size tells HTTP/2 from HTTP/1.1.
 
-        In TLS 1.3 the end of the browser's handshake looks like application data too; by then the server's has.
+        In TLS 1.3 the end of the browser's handshake looks like application data too; by then the server's
+        has.
         """
         records = self._from_browser
         stream = records.torn_head + chunk

@@ -1,10 +1,12 @@
 """The listening side of SOCKS5, as a pure parser: bytes in, a reply and at most one target out.
 
-Decides what a browser's opening bytes ask for. Fed by `tunnel`, chunk by chunk, however the chunks fall. It never
-raises on what a peer sends, never reads a clock or a socket, and never accepts anything but a well-formed CONNECT.
+Decides what a browser's opening bytes ask for. Fed by `tunnel`, chunk by chunk, however the chunks fall. It
+never raises on what a peer sends, never reads a clock or a socket, and never accepts anything but a well-
+formed CONNECT.
 
-The listener asks for no credentials because Chromium cannot send any: its SOCKS5 client offers "no authentication"
-only, and ignores a user name in the proxy's URL. Being bound to loopback is the whole protection.
+The listener asks for no credentials because Chromium cannot send any: its SOCKS5 client offers "no
+authentication" only, and ignores a user name in the proxy's URL. Being bound to loopback is the whole
+protection.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """One browser connection through the relay: handshake, admission, dial, bytes both ways, end.
 
-Made by `Relay` for each connection that the browser opens, in the runtime's loop. It must never forward a byte before
-it is admitted or after it is cut, and never a byte of the browser's after the server has closed: the browser re-sends
-what it wrote into such a connection, so forwarding it as well would send it twice.
+Made by `Relay` for each connection that the browser opens, in the runtime's loop. It must never forward a
+byte before it is admitted or after it is cut, and never a byte of the browser's after the server has
+closed: the browser re-sends what it wrote into such a connection, so forwarding it as well would send it
+twice.
 """
 
 from __future__ import annotations
@@ -258,7 +259,9 @@ class Tunnel(asyncio.Protocol):
         if silent_s >= _ABANDONED_AFTER_S:
             self.cut()
         elif not self._is_over:
-            self._timer = self._loop.call_later(_ABANDONED_AFTER_S - silent_s + 0.1, self._watch_for_abandonment)
+            self._timer = self._loop.call_later(
+                _ABANDONED_AFTER_S - silent_s + 0.1, self._watch_for_abandonment
+            )
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -294,7 +297,9 @@ class _ServerSide(asyncio.Protocol):
 
 def _arm_reset(transport: asyncio.BaseTransport) -> None:
     """Make the close of this connection a reset, which also drops what the kernel still holds for the peer."""
-    transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    transport.get_extra_info("socket").setsockopt(
+        socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+    )
 
 
 def _reset(transport: asyncio.Transport) -> None:

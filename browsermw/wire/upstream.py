@@ -1,8 +1,9 @@
 """Where the relay's connections go: straight to the target, or through the proxy that the caller gave Playwright.
 
-Decides how Playwright's proxy setting is read, which hosts go round it, and what kind of failure a dial ended in.
-Called by `tunnel` for each admitted CONNECT. It must never show a password and never fall back to a direct connection
-when the proxy fails: the caller chose the proxy, perhaps because the direct way is forbidden.
+Decides how Playwright's proxy setting is read, which hosts go round it, and what kind of failure a dial
+ended in. Called by `tunnel` for each admitted CONNECT. It must never show a password and never fall back to
+a direct connection when the proxy fails: the caller chose the proxy, perhaps because the direct way is
+forbidden.
 """
 
 from __future__ import annotations
@@ -89,15 +90,21 @@ class Upstream:
         except ValueError as error:
             raise ValueError(f"proxy server {shown!r}: the port is not a number below 65536.") from error
         if not parts.hostname or port == 0 or parts.path.strip("/") or parts.query or parts.fragment:
-            raise ValueError(f"proxy server {shown!r}: expected host:port, http://host:port or socks5://host:port.")
+            raise ValueError(
+                f"proxy server {shown!r}: expected host:port, http://host:port or socks5://host:port."
+            )
         if parts.username is not None:
-            raise ValueError(f"proxy server {shown!r}: give credentials as 'username' and 'password', not in the URL.")
+            raise ValueError(
+                f"proxy server {shown!r}: give credentials as 'username' and 'password', not in the URL."
+            )
         username, password = proxy.get("username"), proxy.get("password")
         _check_credentials(parts.scheme, username, password)
         bypass = tuple(entry.strip().lower() for entry in proxy.get("bypass", "").split(",") if entry.strip())
         for entry in bypass:
             if "://" in entry:
-                raise ValueError(f"proxy bypass {entry!r}: the relay sees no URL schemes; name the host alone.")
+                raise ValueError(
+                    f"proxy bypass {entry!r}: the relay sees no URL schemes; name the host alone."
+                )
         return cls(parts.scheme, parts.hostname, port, username, password, bypass)
 
     def bypasses(self, host: str, port: int) -> bool:
@@ -185,7 +192,9 @@ def _kind(error: OSError) -> str:
 
 
 async def _through_socks5(host: str, port: int, upstream: Upstream, timeout_s: float) -> socket.socket:
-    proxy = Proxy(ProxyType.SOCKS5, upstream.host, upstream.port, upstream.username, upstream.password, rdns=True)
+    proxy = Proxy(
+        ProxyType.SOCKS5, upstream.host, upstream.port, upstream.username, upstream.password, rdns=True
+    )
     try:
         connected: socket.socket = await proxy.connect(host, port, timeout=timeout_s)
     except ProxyTimeoutError as error:
@@ -206,8 +215,8 @@ async def _through_socks5(host: str, port: int, upstream: Upstream, timeout_s: f
 async def _through_http(host: str, port: int, upstream: Upstream) -> socket.socket:
     """Ask an HTTP proxy for a tunnel.
 
-    Not with python-socks: it takes whatever its first read returns for the whole reply, so the rest of a reply that
-    comes in two pieces would reach the browser as the target's first bytes.
+    Not with python-socks: it takes whatever its first read returns for the whole reply, so the rest of a
+    reply that comes in two pieces would reach the browser as the target's first bytes.
     """
     try:
         connected = await _connect(upstream.host, upstream.port)
@@ -252,8 +261,8 @@ async def _ask_for_tunnel(connected: socket.socket, host: str, port: int, upstre
 async def _connect(host: str, port: int) -> socket.socket:
     """Resolve here and try the addresses as RFC 8305 says: each a little after the one before, first one wins.
 
-    asyncio's own race (`create_connection(happy_eyeballs_delay=)`) folds several failures into one error without a
-    number, and the number is what tells "refused" from "unreachable".
+    asyncio's own race (`create_connection(happy_eyeballs_delay=)`) folds several failures into one error
+    without a number, and the number is what tells "refused" from "unreachable".
     """
     addresses = await _resolve(host, port)
     attempts: set[asyncio.Task[socket.socket]] = set()
