@@ -60,14 +60,14 @@ def plan_action(conn: Connection, grant: Grant, plan: ActionPlan, before: Sighti
     }
     conn.execute(_INSERT, fields)
     steps.enter("action", plan.action_id, Phase.PLANNED)
-    moved = add_checkpoint(conn, run, seq, "before", before, at)
+    moved = add_checkpoint(conn, run, seq, "before", before, at=at)
     update_run(conn, grant.run_id, {"action_count": seq, "changed_at": at, **moved})
     steps.write_log()
     return reading.record(Action, fields, schema.actions, effects=())
 
 
 def close_action(
-    conn: Connection, grant: Grant, action_id: str, after: Sighting, failed: str | None, at: datetime
+    conn: Connection, grant: Grant, action_id: str, after: Sighting, *, failed: str | None, at: datetime
 ) -> Action:
     """After-checkpoint and the phase that follows; see the contract."""
     run = demand_run(conn, grant)
@@ -85,7 +85,7 @@ def close_action(
         new = Phase.ABANDONED
     changed = {"closed_at": at, "reason": action.reason if failed is None else failed}
     settle_action(steps, action, new, None if failed is None else f"the call failed: {failed}", changed)
-    moved = add_checkpoint(conn, run, action.seq, "after", after, at)
+    moved = add_checkpoint(conn, run, action.seq, "after", after, at=at)
     update_run(conn, grant.run_id, {"changed_at": at, **moved})
     steps.write_log()
     fields = {**action._mapping, "phase": new, **changed}  # noqa: SLF001

@@ -18,7 +18,7 @@ from browsermw.protocol.digests import GENESIS, digest
 from browsermw.protocol.phases import STEPS_OF
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection, RowMapping
@@ -48,7 +48,7 @@ _PHASES = {
 
 
 def add_checkpoint(
-    conn: Connection, run: AnyRow, action_seq: int, moment: Literal["before", "after"], seen: Sighting, at: datetime
+    conn: Connection, run: AnyRow, action_seq: int, moment: Literal["before", "after"], seen: Sighting, *, at: datetime
 ) -> dict[str, object]:
     """Add a link to the chain.
 
@@ -94,7 +94,7 @@ def check_chain(conn: Connection, run: AnyRow) -> Checkpoint | None:
         LedgerCorrupt: A link is changed, missing or left over; names it.
     """
     previous, last, seq = GENESIS, None, 0
-    for row in conn.execute(_CHAIN, {"run_id": run.run_id}):
+    for row in _links(conn, run.run_id):
         seq += 1
         if row.seq != seq:
             raise corrupt("checkpoints", f"seq {seq}", "it is missing", run_id=run.run_id, seq=seq)
@@ -107,6 +107,13 @@ def check_chain(conn: Connection, run: AnyRow) -> Checkpoint | None:
     if last is None:
         return None
     return record(Checkpoint, last._mapping, schema.checkpoints)  # noqa: SLF001
+
+
+def _links(conn: Connection, run_id: str) -> Sequence[AnyRow]:
+    try:
+        return conn.execute(_CHAIN, {"run_id": run_id}).all()
+    except ValueError as error:
+        raise corrupt("checkpoints", "of the run", f"unreadable field: {error}", run_id=run_id) from error
 
 
 def check_phases(conn: Connection, run: AnyRow) -> None:
@@ -122,21 +129,18 @@ def check_phases(conn: Connection, run: AnyRow) -> None:
             why = f"{line.entity} {line.entity_id}: the step {line.old} -> {line.new} does not follow {before}"
             raise corrupt("transitions", f"transition_id {line.transition_id}", why, run_id=run.run_id)
         logged[line.entity, line.entity_id] = line.new
-    _compare(logged.pop(("run", run.run_id), None), run.phase, "runs", "phase", run.run_id, None)
+    _compare(logged.pop(("run", run.run_id), None), run.phase, "runs", f"run_id {run.run_id}")
     for entity, statement in _PHASES.items():
         for key, phase, seq in conn.execute(statement, {"run_id": run.run_id}):
-            _compare(logged.pop((entity, key), None), phase, f"{entity}s", f"{entity}_id {key}", run.run_id, seq)
+            where = f"{entity}_id {key}, seq {seq}"
+            _compare(logged.pop((entity, key), None), phase, f"{entity}s", where, run_id=run.run_id, seq=seq)
     for entity, key in logged:
-        raise corrupt(
-            f"{entity}s", f"{entity}_id {key}", "the transitions log has it, the table not", run_id=run.run_id
-        )
+        raise corrupt(f"{entity}s", f"{entity}_id {key}", "only the transitions log has it", run_id=run.run_id)
 
 
-def _compare(logged: str | None, phase: str, table: str, key: str, run_id: str, seq: int | None) -> None:
+def _compare(logged: str | None, phase: str, table: str, key: str, **facts: object) -> None:
     if logged != phase:
-        where = "" if seq is None else f", seq {seq}"
-        why = f"its phase is {phase}, the transitions log says {logged}"
-        raise corrupt(table, key + where, why, run_id=run_id, seq=seq)
+        raise corrupt(table, key, f"its phase is {phase}, the transitions log says {logged}", phase=phase, **facts)
 
 
 def _digest_of(previous: str, link: Mapping[str, Any] | RowMapping) -> str:

@@ -40,12 +40,12 @@ _SWEPT_ACTIONS = (str(Phase.PLANNED), str(Phase.DISPATCHED), str(Phase.ACKNOWLED
 
 
 def claim_run(
-    conn: Connection, dialect: Dialect, run_id: str, boot_id: str, labels: Mapping[str, str], at: datetime
+    conn: Connection, dialect: Dialect, run_id: str, boot_id: str, labels: Mapping[str, str], *, at: datetime
 ) -> Claim:
     """Claim, check, sweep; see the contract."""
     boot = boots.one_boot(conn, boot_id)
     run = lock_run(conn, run_id)
-    is_new = run is None and _create(conn, dialect, run_id, boot.runtime, labels, at)
+    is_new = run is None and _create(conn, dialect, run_id, boot.runtime, labels, at=at)
     if run is None:
         run = lock_run(conn, run_id)
         assert run is not None  # noqa: S101 - it exists, and runs are not deleted
@@ -96,7 +96,7 @@ def set_wire(conn: Connection, grant: Grant, wire: Wire) -> None:
 
 
 def _create(
-    conn: Connection, dialect: Dialect, run_id: str, runtime: str, labels: Mapping[str, str], at: datetime
+    conn: Connection, dialect: Dialect, run_id: str, runtime: str, labels: Mapping[str, str], *, at: datetime
 ) -> bool:
     """Insert the run without an owner; ``False`` where another process was faster."""
     row = {"run_id": run_id, "phase": str(RunPhase.ACTIVE), "runtime": runtime, "fence": 0, "labels": dict(labels)}

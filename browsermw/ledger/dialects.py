@@ -99,8 +99,8 @@ class Dialect(ABC):
         for boot_id in list(self._locks):
             self.drop_lock(boot_id)
 
-    def clear_lock(self, boot_id: str) -> None:
-        """Remove what a dead boot left of its lock; a server does that by itself."""
+    def clear_lock(self, boot_id: str) -> None:  # noqa: ARG002 - a server does that by itself
+        """Remove what a dead boot left of its lock."""
         return
 
     def unavailable(self, why: str) -> LedgerUnavailable:
@@ -144,7 +144,7 @@ class SqliteDialect(Dialect):
         """``BEGIN IMMEDIATE`` did it."""
 
     def insert_once(self, table: Table) -> Insert:  # noqa: D102
-        return sqlite.insert(table).on_conflict_do_nothing()
+        return sqlite.insert(table).on_conflict_do_nothing().execution_options(preserve_rowcount=True)
 
     def take_lock(self, engine: Engine, boot_id: str) -> None:  # noqa: ARG002, D102
         try:
@@ -199,7 +199,7 @@ class PostgresDialect(Dialect):
         conn.execute(select(func.pg_advisory_xact_lock(_lock_key("migration"))))
 
     def insert_once(self, table: Table) -> Insert:  # noqa: D102
-        return postgresql.insert(table).on_conflict_do_nothing()
+        return postgresql.insert(table).on_conflict_do_nothing().execution_options(preserve_rowcount=True)
 
     def take_lock(self, engine: Engine, boot_id: str) -> None:  # noqa: D102
         self._locks[boot_id] = AdvisoryLock(engine, _lock_key(boot_id))

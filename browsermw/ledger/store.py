@@ -82,7 +82,7 @@ class SqlLedger:
     def claim_run(self, run_id: str, boot_id: str, labels: Mapping[str, str]) -> Claim:
         """Claim, raise the fence, check the digests, sweep."""
         with self._writing("claim_run") as conn:
-            return claims.claim_run(conn, self._dialect, run_id, boot_id, labels, _now())
+            return claims.claim_run(conn, self._dialect, run_id, boot_id, labels, at=_now())
 
     def release_run(self, grant: Grant, *, failed: bool) -> RunPhase:
         """Leave the run."""
@@ -112,7 +112,7 @@ class SqlLedger:
     def close_action(self, grant: Grant, action_id: str, after: Sighting, *, failed: str | None) -> Action:
         """After-checkpoint and the phase that follows."""
         with self._writing("close_action") as conn:
-            return actions.close_action(conn, grant, action_id, after, failed, _now())
+            return actions.close_action(conn, grant, action_id, after, failed=failed, at=_now())
 
     def resolve(self, quarantine_id: str, verdict: Verdict) -> Quarantine:
         """Settle a doubt."""
