@@ -13,10 +13,9 @@ import uuid
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import structlog
-
 from browsermw.boundary import ActionClosed, CallTicket, CloseAction, CloseCall, OpenAction, OpenCall
 from browsermw.errors import BrowsermwError, InFlightDuplicate, LedgerUnavailable, Superseded
+from browsermw.events import Events
 from browsermw.ledger.contract import ActionPlan, Answer, EffectPlan, Grant
 from browsermw.page.redact import redact_url
 from browsermw.page.request_ids import external_request_id, location
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
 HOP_STATUSES = (307, 308)
 
-log = structlog.get_logger("browsermw")
+log = Events("browsermw")
 
 
 class Desk:
@@ -158,7 +157,6 @@ class Desk:
                 run, plan.effect_id, Answer(Outcome.NOT_SENT, reason="not released: the call had given up")
             )
             return self._refused(scope, plan, Refusal.CALLER_GONE)
-        log.info("effect_dispatched", run=run.grant.run_id, effect=plan.effect_id, method=plan.method, url=plan.url)
         return Ruling(effect_id=plan.effect_id)
 
     async def _ensure_planned(self, run: GuardedRun, scope: Scope) -> None:
@@ -195,13 +193,10 @@ class Desk:
 
     async def _settle(self, run: GuardedRun, effect_id: str, answer: Answer) -> bool:
         try:
-            effect = await self._call(self._ledger.answer_effect, run.grant, effect_id, answer)
+            await self._call(self._ledger.answer_effect, run.grant, effect_id, answer)
         except BrowsermwError as error:
             log.error("answer_not_recorded", run=run.grant.run_id, effect=effect_id, cause=str(error))
             return False
-        log.info(
-            "effect_answered", run=run.grant.run_id, effect=effect_id, phase=str(effect.phase), status=effect.status
-        )
         scope = run.answered(effect_id)
         if scope is not None and answer.status in HOP_STATUSES:
             # The browser sends the same body on: the hop belongs to the action of the effect that it continues.
@@ -252,7 +247,6 @@ class Desk:
             )
             await self._call(self._ledger.plan_action, run.grant, plan, before)
             scope.planned = True
-            log.debug("action_planned", run=ask.run_id, action=scope.action_id, kind=ask.kind)
         run.scopes.append(scope)
         return scope.action_id
 

@@ -10,9 +10,8 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Self, TypeVar
 
-import structlog
-
 from browsermw.errors import BrowsermwError, RunOwned, Superseded, WireTooWeak
+from browsermw.events import Events
 from browsermw.hooks.guards import Guard, find_guard, register
 from browsermw.hooks.launched import debugging_port_of, has_own_proxy
 from browsermw.hooks.waiting import wait_through
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 Context = TypeVar("Context")
 CLAIM_RETRY_S = 0.1
 
-log = structlog.get_logger("browsermw")
+log = Events("browsermw")
 
 
 class Run:

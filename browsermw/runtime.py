@@ -14,10 +14,9 @@ import time
 from typing import TYPE_CHECKING, Any, Self, get_args
 from urllib.parse import urlsplit
 
-import structlog
-
 from browsermw.desk import Desk, new_id
 from browsermw.errors import BrowsermwError, LedgerUnavailable, WireTooWeak
+from browsermw.events import Events
 from browsermw.hooks.install import install
 from browsermw.keyfile import read_or_make_key
 from browsermw.ledger import open_ledger
@@ -43,7 +42,7 @@ NAME_CHARACTER_LIMIT = 200
 LEASE_MARGIN = 0.8
 """A record whose release comes later than this part of the lease after its renewal is not released."""
 
-log = structlog.get_logger("browsermw")
+log = Events("browsermw")
 
 
 def open(url: str | None = None, *, runtime: str, policy: Policy | None = None) -> Runtime:  # noqa: A001

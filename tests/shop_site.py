@@ -112,9 +112,7 @@ class Shop:
             TimeoutError: Fewer arrived within ``timeout_s``; the message says how many.
         """
         try:
-            found = self._ask(
-                "GET", "wait", timeout_s, path=path, method=method, count=count, timeout_s=timeout_s
-            )
+            found = self._ask("GET", "wait", timeout_s, path=path, method=method, count=count, timeout_s=timeout_s)
         except HTTPError as error:
             with error:
                 if error.code != 408:

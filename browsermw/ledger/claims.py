@@ -48,7 +48,7 @@ def claim_run(
     is_new = run is None and _create(conn, dialect, run_id, boot.runtime, labels, at=at)
     if run is None:
         run = lock_run(conn, run_id)
-        assert run is not None  # noqa: S101 - it exists, and runs are not deleted
+        assert run is not None
     _admit(conn, boot.runtime)
     if run.boot_id is not None:
         _demand_dead(conn, dialect, run, boot_id)

@@ -34,6 +34,9 @@ PHASES = {
     "runtime": schema.runtimes.c.state,
 }
 
+STEPS_TAKEN = "browsermw_steps"
+"""Key in the connection's ``info`` under which the store finds the lines that it announces after the commit."""
+
 _INSERT_LINES = insert(schema.transitions)
 _UPDATES: Mapping[str, Update] = {
     entity: update(key.table).where(key == bindparam("key_"), PHASES[entity] == bindparam("old_"))
@@ -100,6 +103,7 @@ class Steps:
         """Write the collected lines; the last thing in each transaction that took steps."""
         if self._lines:
             self.conn.execute(_INSERT_LINES, self._lines)
+            self.conn.info.setdefault(STEPS_TAKEN, []).extend(self._lines)
             self._lines = []
 
     def _note(self, entity: str, entity_id: str, old: StrEnum | None, new: StrEnum, why: str) -> None:

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from browsermw.events import Events
 from browsermw.faults import Point, reach
 from browsermw.ledger import actions, boots, claims, effects, reading, verdicts
+from browsermw.ledger.steps import STEPS_TAKEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     )
     from browsermw.protocol.phases import Phase, RunPhase
     from browsermw.protocol.recovery import Wire
+
+log = Events("browsermw.ledger")
 
 
 class SqlLedger:
@@ -180,10 +184,12 @@ class SqlLedger:
     @contextmanager
     def _writing(self, call: str) -> Iterator[Connection]:
         with self._errors(), self._dialect.turn, self._engine.connect() as conn:
+            conn.info.pop(STEPS_TAKEN, None)
             with conn.begin():
                 yield conn
                 reach(Point.LEDGER_BEFORE_COMMIT, call)
             reach(Point.LEDGER_AFTER_COMMIT, call)
+            _announce(conn.info.pop(STEPS_TAKEN, ()))
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
@@ -200,6 +206,14 @@ class SqlLedger:
             raise self._dialect.unavailable(f"a name holds what a database cannot ({error})") from error
         except ValueError as error:
             raise self._dialect.damaged(f"a record cannot be read ({error})") from error
+
+
+def _announce(lines: Sequence[Mapping[str, object]]) -> None:
+    """One event for each step that is durable now."""
+    for line in lines:
+        facts = {name: line[name] for name in ("entity_id", "run_id", "old", "new", "fence", "reason")}
+        name = f"{line['entity']}_{str(line['new']).lower()}"
+        log.info(name, **facts)
 
 
 def _now() -> datetime:

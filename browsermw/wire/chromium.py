@@ -20,9 +20,8 @@ import json
 import urllib.request
 from typing import TYPE_CHECKING, Any
 
-import structlog
-
 from browsermw.errors import WireTooWeak
+from browsermw.events import Events
 from browsermw.protocol.recovery import Wire
 from browsermw.wire.cdp import CdpConnection, CdpError
 from browsermw.wire.gate import PATTERNS, Gate
@@ -42,7 +41,7 @@ TOP_FILTER: list[dict[str, Any]] = [{"type": "browser_ui", "exclude": True}, {"t
 FRAME_FILTER: list[dict[str, Any]] = [{"type": "iframe"}, {"type": "worker"}, {"exclude": True}]
 RETRY_S = 0.05
 
-log = structlog.get_logger("browsermw.wire")
+log = Events("browsermw.wire")
 
 
 class GuardedBrowser:

@@ -18,8 +18,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-import structlog
-
+from browsermw.events import Events
 from browsermw.faults import Point, reach
 from browsermw.policy import matches
 from browsermw.protocol.effect_rules import SAFE_METHODS, is_effect
@@ -41,7 +40,7 @@ PATTERNS = [{"urlPattern": "*", "resourceType": kind, "requestStage": "Request"}
 HeldKey = tuple[str | None, str]
 """CDP session and request id: ids are unique within a session only."""
 
-log = structlog.get_logger("browsermw.gate")
+log = Events("browsermw.gate")
 
 
 class Gate:

@@ -146,8 +146,8 @@ class Tunnel(asyncio.Protocol):
 
     def _forward_to_server(self, chunk: bytes) -> None:
         server, target = self._server, self._handshake.target
-        assert server is not None  # noqa: S101
-        assert target is not None  # noqa: S101
+        assert server is not None
+        assert target is not None
         at = self._loop.time()
         self._exchange.sent(chunk, at)
         self._owner.reach.touched(target.host, target.port, at)
@@ -158,7 +158,7 @@ class Tunnel(asyncio.Protocol):
 
     async def _dial(self) -> None:
         target = self._handshake.target
-        assert target is not None  # noqa: S101
+        assert target is not None
         try:
             connected = await self._owner.dial(target)
         except DialError as error:
@@ -178,7 +178,7 @@ class Tunnel(asyncio.Protocol):
             _reset(transport)
             return
         target = self._handshake.target
-        assert target is not None  # noqa: S101
+        assert target is not None
         self._server = transport
         self._owner.reach.touched(target.host, target.port, self._loop.time())
         transport.set_write_buffer_limits(high=_WRITE_BUFFER_SIZE)
@@ -217,7 +217,7 @@ class Tunnel(asyncio.Protocol):
     def _server_ended(self, *, is_reset: bool) -> None:
         """Show the browser the end as it came, or as a broken answer where the same request must not come again."""
         server = self._server
-        assert server is not None  # noqa: S101
+        assert server is not None
         tail = self._exchange.ending(self._doubt_since(), is_reset=is_reset)
         if is_reset:
             _reset(server)
@@ -232,7 +232,7 @@ class Tunnel(asyncio.Protocol):
 
     def _doubt_since(self) -> float | None:
         target = self._handshake.target
-        assert target is not None  # noqa: S101
+        assert target is not None
         return self._owner.reach.doubt_since(target.host, target.port)
 
     # Ends.
@@ -259,9 +259,7 @@ class Tunnel(asyncio.Protocol):
         if silent_s >= _ABANDONED_AFTER_S:
             self.cut()
         elif not self._is_over:
-            self._timer = self._loop.call_later(
-                _ABANDONED_AFTER_S - silent_s + 0.1, self._watch_for_abandonment
-            )
+            self._timer = self._loop.call_later(_ABANDONED_AFTER_S - silent_s + 0.1, self._watch_for_abandonment)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -297,9 +295,7 @@ class _ServerSide(asyncio.Protocol):
 
 def _arm_reset(transport: asyncio.BaseTransport) -> None:
     """Make the close of this connection a reset, which also drops what the kernel still holds for the peer."""
-    transport.get_extra_info("socket").setsockopt(
-        socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
-    )
+    transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 def _reset(transport: asyncio.Transport) -> None:

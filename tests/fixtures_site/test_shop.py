@@ -54,9 +54,7 @@ class Visitor:
 
     def post_json(self, path: str, content: object, **headers: str) -> tuple[http.client.HTTPResponse, Any]:
         written = {name.replace("_", "-"): value for name, value in headers.items()}
-        answer, text = self.ask(
-            "POST", path, json.dumps(content), {"Content-Type": "application/json", **written}
-        )
+        answer, text = self.ask("POST", path, json.dumps(content), {"Content-Type": "application/json", **written})
         return answer, json.loads(text)
 
 
@@ -69,9 +67,7 @@ def running_shop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
     folder = tmp_path_factory.mktemp("tls")
     authority = trustme.CA()
     authority.cert_pem.write_to_path(folder / "ca.pem")
-    authority.issue_cert("127.0.0.1", "localhost").private_key_and_cert_chain_pem.write_to_path(
-        folder / "shop.pem"
-    )
+    authority.issue_cert("127.0.0.1", "localhost").private_key_and_cert_chain_pem.write_to_path(folder / "shop.pem")
     with Shop.start(folder / "shop.pem", ca=folder / "ca.pem") as shop:
         yield shop
 
