@@ -318,8 +318,8 @@ class Desk:
             await self._close_unwatched(run, scope)
         if not recorded:
             raise LedgerUnavailable(
-                f"{effect.method} {effect.url} was sent and its answer could not be recorded: do not repeat it. It is in "
-                "doubt until it is settled."
+                f"{effect.method} {effect.url} was sent and its answer could not be recorded: do not repeat it. It is "
+                "in doubt until it is settled."
             )
         return effect if answer.outcome is Outcome.UNKNOWN else None
 
@@ -370,8 +370,8 @@ def _refuse_second_click(run: GuardedRun, scope: Scope) -> None:
     for rival_scope, rival in run.unanswered_on(scope.page_id):
         if rival.channel == "Document" and (rival_scope.kind, rival_scope.target) == (scope.kind, scope.target):
             raise InFlightDuplicate(
-                f"{scope.method} was not performed and nothing left the browser: the page still waits for the answer to the "
-                f"same action: {describe(rival)}. Wait for it, or settle it with a verdict.",
+                f"{scope.method} was not performed and nothing left the browser: the page still waits for the answer "
+                f"to the same action: {describe(rival)}. Wait for it, or settle it with a verdict.",
                 facts={"rival": rival.effect_id},
             )
 

@@ -155,15 +155,16 @@ class Run:
         """
         if self._claim is None or self.phase is not RunPhase.ACTIVE:
             raise BrowsermwError(
-                f"Nothing left the browser: run {self.run_id!r} is not open; enter it first: `with mw.run(...) as run:`."
+                f"Nothing left the browser: run {self.run_id!r} is not open; enter it first: "
+                "`with mw.run(...) as run:`."
             )
         known = find_guard(context)
         if known is not None and not known.closed:
             if known.run is self:
                 return context
             raise BrowsermwError(
-                f"Nothing left the browser: this context belongs to run {known.run.run_id!r}; make a context of its own "
-                f"for run {self.run_id!r}."
+                f"Nothing left the browser: this context belongs to run {known.run.run_id!r}; make a context of its "
+                f"own for run {self.run_id!r}."
             )
         guard = Guard(self, context)
         guard.check_open()
@@ -183,9 +184,9 @@ class Run:
             )
         if not browsers:
             raise WireTooWeak(
-                "Nothing left the browser: this context's browser was not launched with mw.launch_options(), so no gate "
-                "stands before it. Either launch it with `chromium.launch(**mw.launch_options())`, or guard it as it is "
-                "with mw.attach(cdp_url) and policy.minimum_wire='attached' (weaker: see docs/explanation/wires.md)."
+                "Nothing left the browser: this context's browser was not launched with mw.launch_options(), so no "
+                "gate stands before it. Either launch it with `chromium.launch(**mw.launch_options())`, or guard it as "
+                "it is with mw.attach(cdp_url) and policy.minimum_wire='attached' (weaker: see docs/explanation/wires.md)."
             )
         return browsers
 

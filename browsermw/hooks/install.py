@@ -7,7 +7,6 @@ Called by ``Runtime`` before the first browser is launched. The objects that use
 from __future__ import annotations
 
 import threading
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import playwright.async_api
@@ -19,7 +18,8 @@ from browsermw.hooks.launched import note_context, note_launch
 from browsermw.hooks.table import ACTIONS, CALLS, CLOSES, LAUNCHES, OPENS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from types import ModuleType
 
 _lock = threading.Lock()
 _done: list[bool] = []
@@ -39,19 +39,18 @@ def _install_on(api: ModuleType, hooks: Any) -> None:
     for class_name, methods in ACTIONS.items():
         for name, entry in methods.items():
             _put(api, class_name, name, hooks.action(class_name, name, entry))
-    for class_name, names in CALLS.items():
-        for name in names:
-            _put(api, class_name, name, hooks.call(class_name, name))
-    for class_name, names in CLOSES.items():
-        for name in names:
-            _put(api, class_name, name, hooks.close(class_name))
-    for class_name, names in OPENS.items():
-        for name in names:
-            _put(api, class_name, name, hooks.opens(class_name))
-    for class_name, names in LAUNCHES.items():
-        for name in names:
-            note = note_launch if class_name == "BrowserType" else note_context
-            _put(api, class_name, name, hooks.noting(note))
+    for class_name, name in _pairs(CALLS):
+        _put(api, class_name, name, hooks.call(class_name, name))
+    for class_name, name in _pairs(CLOSES):
+        _put(api, class_name, name, hooks.close(class_name))
+    for class_name, name in _pairs(OPENS):
+        _put(api, class_name, name, hooks.opens(class_name))
+    for class_name, name in _pairs(LAUNCHES):
+        _put(api, class_name, name, hooks.noting(note_launch if class_name == "BrowserType" else note_context))
+
+
+def _pairs(table: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, str]]:
+    return ((class_name, name) for class_name, names in table.items() for name in names)
 
 
 def _put(api: ModuleType, class_name: str, name: str, hook: Callable[..., Any]) -> None:

@@ -102,8 +102,8 @@ def concluded(closed: ActionClosed, called: str, error: BaseException | None) ->
     if error is not None and closed.unanswered and isinstance(error, PlaywrightTimeoutError):
         first = closed.unanswered[0]
         return OutcomeUnknownTimeout(
-            f"{called} timed out after a request had left the browser: {describe(first)}. Its outcome is unknown: do not "
-            f"repeat the action; look it up at the application and record a verdict. ({in_words(error)})",
+            f"{called} timed out after a request had left the browser: {describe(first)}. Its outcome is unknown: do "
+            f"not repeat the action; look it up at the application and record a verdict. ({in_words(error)})",
             facts={"effects": [effect.effect_id for effect in closed.unanswered]},
         )
     if closed.refusals:
@@ -111,8 +111,8 @@ def concluded(closed: ActionClosed, called: str, error: BaseException | None) ->
     if isinstance(error, PlaywrightTimeoutError) and closed.page_waits_for:
         first = closed.page_waits_for[0]
         return InFlightDuplicateTimeout(
-            f"{called} timed out and nothing left the browser: the page still waits for the answer to an earlier request: "
-            f"{describe(first)}. Wait for it, or settle it with a verdict. ({in_words(error)})",
+            f"{called} timed out and nothing left the browser: the page still waits for the answer to an earlier "
+            f"request: {describe(first)}. Wait for it, or settle it with a verdict. ({in_words(error)})",
             facts={"rival": first.effect_id},
         )
     if isinstance(error, PlaywrightTimeoutError) and not closed.left_count:
@@ -185,8 +185,8 @@ def failed_call(guard: Guard, ticket: CallTicket, url: str, error: BaseException
 def call_in_doubt(called: str, effect: Effect, error: BaseException) -> BaseException:
     """The error for a call that was sent and whose outcome is unknown."""
     text = (
-        f"{called} failed after its request was sent: {describe(effect)}. Its outcome is unknown: do not repeat it; look "
-        f"it up at the application and record a verdict. ({in_words(error)})"
+        f"{called} failed after its request was sent: {describe(effect)}. Its outcome is unknown: do not repeat it; "
+        f"look it up at the application and record a verdict. ({in_words(error)})"
     )
     facts = {"effects": [effect.effect_id]}
     if isinstance(error, PlaywrightTimeoutError):
