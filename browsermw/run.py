@@ -186,7 +186,8 @@ class Run:
             raise WireTooWeak(
                 "Nothing left the browser: this context's browser was not launched with mw.launch_options(), so no "
                 "gate stands before it. Either launch it with `chromium.launch(**mw.launch_options())`, or guard it as "
-                "it is with mw.attach(cdp_url) and policy.minimum_wire='attached' (weaker: see docs/explanation/wires.md)."
+                "it is with mw.attach(cdp_url) and policy.minimum_wire='attached', which promises less (see "
+                "docs/explanation/wires.md)."
             )
         return browsers
 

@@ -185,7 +185,8 @@ class Runtime:
         if self.policy.minimum_wire == "sealed":
             raise WireTooWeak(
                 "Nothing left the browser: policy.minimum_wire is 'sealed', and an attached browser has no relay, so "
-                "that a dying process would let go of what it held. Use mw.launch_options(), or set minimum_wire='attached'."
+                "that a dying process would let go of what it held. Use mw.launch_options(), or set "
+                "minimum_wire='attached'."
             )
         if urlsplit(cdp_url).scheme not in {"http", "https", "ws", "wss"}:
             raise ValueError(f"cdp_url: {cdp_url!r} is no http:// or ws:// URL")
