@@ -112,6 +112,13 @@ def test_an_order_is_counted_committed_and_redirected(shop: Shop, visitor: Visit
     assert visitor.ask("GET", "/orders/ORD-0002")[0].status == 404
 
 
+def test_a_page_asked_with_connection_close_leaves_no_connection_to_reuse(visitor: Visitor) -> None:
+    assert visitor.ask("GET", "/shop")[0].headers["Connection"] is None
+    assert visitor.line.sock is not None
+    assert visitor.ask("GET", "/shop?connection=close")[0].headers["Connection"] == "close"
+    assert visitor.line.sock is None
+
+
 def test_what_a_connection_brings_is_counted_one_by_one(shop: Shop, visitor: Visitor) -> None:
     for _ in range(3):
         visitor.ask("POST", "/order", BOOK)
