@@ -199,8 +199,13 @@ def test_a_slow_answer_goes_by_itself(shop: Shop, visitor: Visitor) -> None:
 @pytest.mark.parametrize("path", ["/order-drop", "/api/drop"])
 def test_a_dropped_connection_is_reset_after_the_commit(shop: Shop, path: str) -> None:
     visitor = Visitor(shop)
-    with pytest.raises(ConnectionResetError):
-        visitor.ask("POST", path, BOOK)
+    visitor.line.request("POST", path, BOOK, FORM)
+    # Read below TLS: Python's ssl reports a reset as an end of file.
+    with socket.socket(fileno=os.dup(visitor.line.sock.fileno())) as raw:
+        raw.settimeout(10)
+        with pytest.raises(ConnectionResetError):
+            while raw.recv(4096):
+                pass
     visitor.line.close()
     assert (shop.count(path), len(shop.orders())) == (1, 1)
 
@@ -208,9 +213,8 @@ def test_a_dropped_connection_is_reset_after_the_commit(shop: Shop, path: str) -
 @pytest.mark.parametrize("path", ["/order-close", "/api/close"])
 def test_a_closed_connection_ends_without_an_answer(shop: Shop, path: str) -> None:
     visitor = Visitor(shop)
-    with pytest.raises((http.client.RemoteDisconnected, ssl.SSLEOFError)) as raised:
+    with pytest.raises(http.client.RemoteDisconnected):
         visitor.ask("POST", path, BOOK)
-    assert raised.value.errno is None or isinstance(raised.value, ssl.SSLError)
     visitor.line.close()
     assert (shop.count(path), len(shop.orders())) == (1, 1)
 
