@@ -204,8 +204,7 @@ def test_a_dropped_connection_is_reset_after_the_commit(shop: Shop, path: str) -
     with socket.socket(fileno=os.dup(visitor.line.sock.fileno())) as raw:
         raw.settimeout(10)
         with pytest.raises(ConnectionResetError):
-            while raw.recv(4096):
-                pass
+            list(iter(lambda: raw.recv(4096), b""))
     visitor.line.close()
     assert (shop.count(path), len(shop.orders())) == (1, 1)
 
@@ -391,7 +390,10 @@ def test_the_shop_says_one_line_and_ends_when_told(how: str) -> None:
             running.stdin.close()
         else:
             os.kill(running.pid, signal.Signals[how])
-        assert running.wait(10) == 0
+        try:
+            assert running.wait(10) == 0
+        finally:
+            running.kill()
         assert (running.stdout.read(), running.stderr.read()) == (b"", b"")
 
 
