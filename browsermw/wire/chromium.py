@@ -18,6 +18,7 @@ import asyncio
 import contextlib
 import json
 import urllib.request
+from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 
 from browsermw.errors import WireTooWeak
@@ -81,6 +82,15 @@ class GuardedBrowser:
         """Start attaching in the background; called at the browser's first connection to the relay."""
         if self._attaching is None:
             self._attaching = asyncio.create_task(self._attach(), name="browsermw-attach")
+            self._attaching.add_done_callback(self._attach_ended)
+
+    def _attach_ended(self, task: asyncio.Task[None]) -> None:
+        """Without a gate nothing may pass: fail the browser's requests now instead of keeping them waiting."""
+        if task.cancelled() or task.exception() is None:
+            return
+        log.warning("gate_not_attached", cause=str(task.exception()))
+        if self._relay is not None:
+            self._relay.shut("the gate could not be attached")
 
     async def ready(self) -> None:
         """Wait until the gate is in place.
@@ -124,7 +134,7 @@ class GuardedBrowser:
         while True:
             try:
                 return await asyncio.to_thread(_ask_version, self._endpoint)
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, KeyError, HTTPException) as error:
                 if asyncio.get_running_loop().time() > deadline:
                     raise WireTooWeak(
                         f"Nothing left the browser: no browser answers on its debugging port at {self._endpoint} "
