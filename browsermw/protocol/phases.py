@@ -7,7 +7,8 @@ The rules, before the tables:
 3. An effect enters the ledger as DISPATCHED (its record is durable before the request leaves) or as REFUSED
    (it never leaves). It has no PLANNED: before DISPATCHED it is part of its action's intent.
 4. An action's phase follows from its effects and from whether its after-checkpoint is stored
-   (``action_phase``); it is never set by opinion.
+   (``action_phase``); it is never set by opinion. So OBSERVED, ABANDONED and REFUSED are ends of an effect, but of
+   an action only until it gets another effect: a retry after a refused connection, a redirect hop, a late request.
 5. NEEDS_REVIEW is left only by a verdict.
 
 The ledger calls ``check_step`` before each guarded update; the diagram in ``docs/explanation/phases.md`` is drawn
@@ -75,6 +76,10 @@ ACTION_STEPS: Mapping[tuple[Phase | None, Phase], str] = {
     (Phase.NEEDS_REVIEW, Phase.OBSERVED): "verdict: committed, after-checkpoint was stored before",
     (Phase.NEEDS_REVIEW, Phase.ABANDONED): "verdict: not committed",
     (Phase.NEEDS_REVIEW, Phase.DISPATCHED): "one doubt settled, another effect still unanswered",
+    (Phase.OBSERVED, Phase.DISPATCHED): "a redirect hop or a late request of it may leave after the after-checkpoint",
+    (Phase.OBSERVED, Phase.REFUSED): "it seemed to have no effect; the gate refused one that came late",
+    (Phase.ABANDONED, Phase.REFUSED): "the call had failed; the gate refused the effect that came after",
+    (Phase.REFUSED, Phase.DISPATCHED): "a further effect may leave after the after-checkpoint",
 }
 
 EFFECT_STEPS: Mapping[tuple[Phase | None, Phase], str] = {

@@ -31,6 +31,11 @@ class Wire(StrEnum):
         return list(Wire).index(self)
 
 
+_RELEASED = frozenset(Phase) - {Phase.PLANNED, Phase.REFUSED}
+"""Phases of an effect that was released at some time. An action may be past PLANNED without one: armed beside an
+open WebSocket, or settled by a verdict on a weak wire, where nobody saw its requests."""
+
+
 @dataclass(frozen=True)
 class Classified:
     """A phase to write, and why."""
@@ -66,8 +71,8 @@ def classify_action(
         if wire is Wire.SEALED or reads_only:
             return Classified(Phase.ABANDONED, "the process ended before anything left")
         return Classified(Phase.NEEDS_REVIEW, f"the process ended on the {wire} wire, which may have let it go")
-    # An action that a verdict acknowledged without any effect that left has nothing to follow.
-    if phase in {Phase.DISPATCHED, Phase.ACKNOWLEDGED} and set(effects) - {Phase.REFUSED}:
-        settled = action_phase(effects, closed=closed)
-        return Classified(settled, "follows its effects")
+    if phase in {Phase.DISPATCHED, Phase.ACKNOWLEDGED} and _RELEASED.intersection(effects):
+        return Classified(action_phase(effects, closed=closed), "follows its effects")
+    if phase is Phase.DISPATCHED:
+        return Classified(Phase.NEEDS_REVIEW, "written as dispatched, and no effect of it is on record")
     return Classified(phase, "unchanged")
