@@ -1,7 +1,8 @@
-"""Is this request an effect? (DESIGN section 6, step 1.)
+"""Decide whether a request is an effect (DESIGN section 6, step 1).
 
-Asked by the gate and by the API hooks for each request. Order: ``policy.ignore`` (telemetry) says no,
-``policy.effects`` says yes, a safe method says no, a GraphQL read says no, everything else is an effect.
+Asked by the gate and by the API hooks for each request. The first rule that fits decides: ``policy.effects`` says
+yes, a safe method says no, ``policy.ignore`` (telemetry) says no, a GraphQL read says no; everything else is an
+effect. A request that both lists name is an effect: of two wishes of the user, the careful one counts.
 """
 
 from __future__ import annotations
