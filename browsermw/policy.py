@@ -2,7 +2,8 @@
 
 A ``Policy`` is given to ``browsermw.open``, or read from ``browsermw.toml`` in the working folder and from
 ``BROWSERMW_…`` variables (those win over the file; arguments win over both). It is frozen, and bad values are
-rejected when it is made, by the key's path.
+rejected when it is made, by the key's path; so are keys that it does not have. Other ``BROWSERMW_…`` variables
+(``BROWSERMW_LEDGER``) are none of its business.
 """
 
 from __future__ import annotations
@@ -10,15 +11,19 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic_settings import (
     BaseSettings,
+    EnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
 )
+
+TOML_FILE = Path("browsermw.toml")
+"""Read from the working folder, where it exists; its keys are the names of ``Policy``'s fields."""
 
 METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE", "CONNECT"})
 
@@ -33,6 +38,8 @@ TELEMETRY = (
 )
 """Well-known telemetry that ``ignore`` holds by default: losing or doubling it harms nobody."""
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
 
 @lru_cache(maxsize=1024)
 def compiled_pattern(pattern: str) -> tuple[str | None, re.Pattern[str]]:
@@ -45,16 +52,17 @@ def compiled_pattern(pattern: str) -> tuple[str | None, re.Pattern[str]]:
         The method (``None``: any) and a regular expression that the whole URL has to match.
 
     Raises:
-        ValueError: The pattern is empty, has control characters or an unclosed brace.
+        ValueError: The pattern is empty, or has control characters, an unknown method or braces without a partner.
     """
     method, _, glob = pattern.rpartition(" ")
     if method and method not in METHODS:
         raise ValueError(f"{pattern!r}: {method!r} is no HTTP method; write 'POST https://host/**' or the glob alone")
-    if not glob or any(ord(letter) < 32 for letter in glob):
+    if not glob or _CONTROL.search(pattern):
         raise ValueError(f"{pattern!r}: a URL pattern may not be empty or hold control characters")
-    if glob.count("{") != glob.count("}"):
-        raise ValueError(f"{pattern!r}: unclosed brace")
-    return method or None, re.compile(_glob_to_regex(glob), re.DOTALL)
+    try:
+        return method or None, re.compile(_glob_to_regex(glob), re.DOTALL)
+    except ValueError as error:
+        raise ValueError(f"{pattern!r}: {error}") from None
 
 
 def _glob_to_regex(glob: str) -> str:
@@ -62,7 +70,11 @@ def _glob_to_regex(glob: str) -> str:
     pieces, depth = [], 0
     for token in re.findall(r"\*\*|\*|\{|\}|,|[^*{},]+", glob):
         depth += {"{": 1, "}": -1}.get(token, 0)
+        if depth < 0:
+            raise ValueError("a brace is closed that was not opened")
         pieces.append(re.escape(token) if token not in words or (token == "," and not depth) else words[token])
+    if depth:
+        raise ValueError("unclosed brace")
     return "".join(pieces)
 
 
@@ -78,13 +90,14 @@ def _checked_pattern(pattern: str) -> str:
 
 
 def _checked_selector(selector: str) -> str:
-    if not selector.strip() or any(ord(letter) < 32 for letter in selector):
+    if not selector.strip() or _CONTROL.search(selector):
         raise ValueError(f"{selector!r}: a selector may not be empty or hold control characters")
     return selector
 
 
 UrlPattern = Annotated[str, AfterValidator(_checked_pattern)]
 Selector = Annotated[str, AfterValidator(_checked_selector)]
+FieldName = Annotated[str, Field(min_length=1), AfterValidator(str.lower)]
 
 
 class Identity(BaseModel):
@@ -117,8 +130,8 @@ class Policy(BaseSettings):
         minimum_wire: The weakest wire that ``wrap`` accepts.
         identity: How to tell who is signed in; ``None``: not declared.
         ignore_selectors: Elements that are left out of the DOM hash (clocks, advertisements).
-        volatile_fields: Names (lower case) of form, JSON and query fields that are left out of fingerprints,
-            because they change with each load.
+        volatile_fields: Names of form, JSON and query fields that are left out of fingerprints, because they
+            change with each load. Upper and lower case do not differ.
         settle_s: How long leaving a run, or closing a context, waits for answers that are still out; seconds.
         probe_timeout_s: How long a checkpoint waits for the page; seconds. Later it says "not available".
         attach_timeout_s: How long ``wrap`` waits for the browser's debugging port; seconds.
@@ -126,7 +139,7 @@ class Policy(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        frozen=True, extra="ignore", env_prefix="BROWSERMW_", env_nested_delimiter="__", toml_file="browsermw.toml"
+        frozen=True, extra="forbid", env_prefix="BROWSERMW_", env_nested_delimiter="__", toml_file=TOML_FILE
     )
 
     effects: tuple[UrlPattern, ...] = ()
@@ -135,7 +148,7 @@ class Policy(BaseSettings):
     minimum_wire: Literal["sealed", "attached", "routed"] = "sealed"
     identity: Identity | None = None
     ignore_selectors: tuple[Selector, ...] = ()
-    volatile_fields: frozenset[str] = frozenset(
+    volatile_fields: frozenset[FieldName] = frozenset(
         {
             "csrf",
             "csrf_token",
@@ -170,6 +183,26 @@ class Policy(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Arguments first, then the environment, then ``browsermw.toml``."""
-        del dotenv_settings, file_secret_settings
-        toml = TomlConfigSettingsSource(settings_cls, Path("browsermw.toml"))
-        return init_settings, env_settings, toml
+        del env_settings, dotenv_settings, file_secret_settings
+        return init_settings, _Environment(settings_cls), _toml_file(settings_cls)
+
+
+class _Environment(EnvSettingsSource):
+    """A key that an argument gives is taken from there as a whole: half an identity of each makes none."""
+
+    def __call__(self) -> dict[str, Any]:
+        return {key: value for key, value in super().__call__().items() if key not in self.current_state}
+
+
+class _TomlFile(TomlConfigSettingsSource):
+    """The same for the file, behind arguments and environment."""
+
+    def __call__(self) -> dict[str, Any]:
+        return {key: value for key, value in super().__call__().items() if key not in self.current_state}
+
+
+def _toml_file(settings_cls: type[BaseSettings]) -> _TomlFile:
+    try:
+        return _TomlFile(settings_cls, TOML_FILE)
+    except ValueError as error:
+        raise ValueError(f"{TOML_FILE.absolute()} cannot be read as TOML: {error}") from error
