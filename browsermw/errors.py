@@ -21,7 +21,7 @@ class BrowsermwError(Exception):
     """
 
     def __init__(self, message: str | None = None, *, facts: Mapping[str, object] | None = None) -> None:
-        super().__init__(message or inspect.cleandoc(self.__doc__ or ""))
+        super().__init__(message or inspect.getdoc(type(self)))
         self.facts: dict[str, object] = dict(facts or {})
 
 
@@ -33,7 +33,7 @@ class EffectRefused(BrowsermwError):
 
 
 class InFlightDuplicate(EffectRefused):
-    """The second request did not leave the browser: the same request was sent before and is unanswered.
+    """Nothing left the browser this time: the same request was sent before and is unanswered.
 
     Wait for its answer, or settle it with a verdict, before it is sent again.
     """

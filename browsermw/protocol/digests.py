@@ -1,7 +1,8 @@
 """Digests: how a record names its own content and the record before it.
 
-The ledger writes them and checks them again at recovery. SHA-256 over canonical JSON: sorted keys, no spaces,
-UTF-8, moments as ISO 8601 text. A record that was changed on disk no longer matches its digest.
+The ledger writes them and checks them again at recovery. SHA-256 over canonical JSON of the digest before and
+the facts: sorted keys, no spaces, UTF-8, moments as ISO 8601 text. A record that was changed on disk no longer
+matches its digest.
 """
 
 from __future__ import annotations
@@ -28,5 +29,5 @@ def digest(previous: str, facts: Mapping[str, str | int | None]) -> str:
     Returns:
         64 hexadecimal digits.
     """
-    text = json.dumps({"previous": previous, **facts}, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps([previous, dict(facts)], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
