@@ -96,9 +96,9 @@ def _refused(shown: str, why: str) -> LedgerUnavailable:
 def _make_file(dialect: SqliteDialect, *, create: bool) -> None:
     """See that the file is there, ours alone, and SQLite's; SQLite would make it readable by everybody."""
     path = dialect.path
-    if path.is_dir():
-        raise _refused(dialect.shown_url, f"{path} is a folder. Name a file in it")
     try:
+        if path.is_dir():
+            raise _refused(dialect.shown_url, f"{path} is a folder. Name a file in it")
         if not path.exists():
             if not create:
                 raise _refused(dialect.shown_url, "there is no ledger yet. Run an agent first, or check the path")
@@ -135,13 +135,20 @@ def _migrate(engine: Engine, dialect: Dialect, *, create: bool) -> None:
     with engine.execution_options(**dialect.reading_options).connect() as conn, conn.begin():
         if _revision(conn, dialect) == schema.HEAD:
             return
+    # Alembic takes longer to import than a ledger to open, and others wait while we hold the lock below.
+    from browsermw.ledger import migrations  # noqa: PLC0415
+
+    known = migrations.revisions()
     with engine.connect() as conn, conn.begin():
         dialect.lock_migration(conn)
         revision = _revision(conn, dialect)
         if revision is None and not create:
             raise _refused(dialect.shown_url, "there is no ledger yet. Run an agent first, or check the URL")
         if revision != schema.HEAD:
-            _upgrade(conn, dialect, revision)
+            if revision is not None and revision not in known:
+                why = f"it was written by a newer browsermw (revision {revision}). Upgrade browsermw here"
+                raise _refused(dialect.shown_url, why)
+            migrations.upgrade(conn)
 
 
 def _revision(conn: Connection, dialect: Dialect) -> str | None:
@@ -153,12 +160,3 @@ def _revision(conn: Connection, dialect: Dialect) -> str | None:
         why = f"the database has other tables ({', '.join(sorted(tables)[:3])}) and is no ledger. Name an empty one"
         raise _refused(dialect.shown_url, why)
     return conn.scalar(select(column("version_num")).select_from(table(schema.VERSION_TABLE)))
-
-
-def _upgrade(conn: Connection, dialect: Dialect, revision: str | None) -> None:
-    from browsermw.ledger import migrations  # noqa: PLC0415 - Alembic takes longer to import than a ledger to open
-
-    if revision is not None and revision not in migrations.revisions():
-        why = f"it was written by a newer browsermw (revision {revision}). Upgrade browsermw here"
-        raise _refused(dialect.shown_url, why)
-    migrations.upgrade(conn)

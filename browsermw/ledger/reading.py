@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pydantic import ValidationError
 from sqlalchemy import and_, bindparam, func, select
 
 from browsermw.errors import LedgerCorrupt
@@ -67,7 +68,14 @@ def record(model: type[R], fields: Fields, table: Table, **more: object) -> R:
         return model(**{name: fields[name] for name in names if name not in more}, **more)
     except ValueError as error:
         key = ", ".join(f"{column.name} {fields[column.name]}" for column in table.primary_key)
-        raise corrupt(table.name, key, f"unreadable field: {error}", run_id=fields.get("run_id")) from error
+        raise corrupt(table.name, key, f"unreadable field: {_why(error)}", run_id=fields.get("run_id")) from error
+
+
+def _why(error: ValueError) -> str:
+    """Which field, and what it holds, on one line."""
+    if isinstance(error, ValidationError):
+        return "; ".join(f"{it['loc'][0]} is {it['input']!r}" for it in error.errors(include_url=False))
+    return str(error)
 
 
 def corrupt(table: str, key: str, why: str, **facts: object) -> LedgerCorrupt:

@@ -31,7 +31,7 @@ def plan(ledger: Ledger, grant: Grant) -> str:
 def send(ledger: Ledger, grant: Grant, action_id: str, fingerprint: str) -> str:
     effect_id = uuid.uuid4().hex
     effect = EffectPlan(effect_id, action_id, "POST", "https://shop.test/orders", fingerprint, "Fetch")
-    assert ledger.dispatch_effect(grant, effect).effect is not None  # noqa: S101
+    assert ledger.dispatch_effect(grant, effect).effect is not None
     return effect_id
 
 

@@ -78,6 +78,11 @@ def sqlite_url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
+def sqlite_file(sqlite_url: str) -> Path:
+    return Path(sqlite_url.removeprefix("sqlite:///"))
+
+
+@pytest.fixture
 def postgres_url(postgres_server: str, postgres_template: str) -> Iterator[str]:
     with _database(postgres_server, postgres_template) as (_, url):
         yield url
@@ -103,7 +108,7 @@ class Agent:
     ledger: Ledger
     runtime: str
     boot_id: str = field(default_factory=lambda: uuid.uuid4().hex)
-    grant: Grant = Grant("", "", 0)
+    grant: Grant = field(default_factory=lambda: Grant("", "", 0))
 
     def boot(self) -> Agent:
         self.ledger.open_boot(Boot(self.boot_id, self.runtime, "host-a", os.getpid()))
@@ -148,6 +153,19 @@ class Agent:
 @pytest.fixture
 def agent(url: str) -> Iterator[Callable[..., Agent]]:
     """Makes agents with an open boot, each with connections of its own, like a process."""
+    with _agents(url) as make:
+        yield make
+
+
+@pytest.fixture
+def sqlite_agent(sqlite_url: str) -> Iterator[Callable[..., Agent]]:
+    """The same, for what is SQLite's alone."""
+    with _agents(sqlite_url) as make:
+        yield make
+
+
+@contextmanager
+def _agents(url: str) -> Iterator[Callable[..., Agent]]:
     opened: list[Ledger] = []
 
     def make(runtime: str = "agent-7", **options: Any) -> Agent:
@@ -155,9 +173,11 @@ def agent(url: str) -> Iterator[Callable[..., Agent]]:
         opened.append(ledger)
         return Agent(ledger, runtime).boot()
 
-    yield make
-    for ledger in opened:
-        ledger.close()
+    try:
+        yield make
+    finally:
+        for ledger in opened:
+            ledger.close()
 
 
 @pytest.fixture

@@ -67,7 +67,8 @@ def test_the_first_verdict_stands(agent: Make) -> None:
 
 def test_of_two_reviewers_at_once_one_settles_it(agent: Make, url: str) -> None:
     effect = in_doubt(agent())
-    start, outcomes = threading.Barrier(6), []
+    start = threading.Barrier(6)
+    outcomes: list[object] = []
 
     def review(number: int) -> None:
         ledger = open_ledger(url)
