@@ -193,12 +193,28 @@ class ResumeReport(Record):
 
 
 class RunSummary(Record):
-    """A run at a glance."""
+    """A run at a glance.
+
+    Attributes:
+        run_id: The durable id.
+        phase: See ``browsermw.protocol.phases``.
+        runtime: The runtime that claimed it last.
+        owner: The process that claimed it and did not leave it; ``None`` once it was left.
+        owner_alive: Whether that process lives. An ``ACTIVE`` run of a dead one is swept at its next claim.
+        fence: How often it was claimed.
+        wire: The weakest wire that it was guarded by; ``None`` before a context was wrapped.
+        labels: What the agent gave it.
+        action_count: How many actions it has.
+        in_doubt_count: How many of its doubts are unsettled.
+        created_at: Its first claim, in UTC.
+        changed_at: Its last record, in UTC.
+    """
 
     run_id: str
     phase: RunPhase
     runtime: str | None
     owner: str | None
+    owner_alive: bool
     fence: int
     wire: Wire | None
     labels: dict[str, str]

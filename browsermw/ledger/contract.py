@@ -168,6 +168,10 @@ class Ledger(Protocol):
     key_path: Path
     """Where the ledger's key lies: beside the SQLite file, else in the user's state folder."""
 
+    @property
+    def url(self) -> str:
+        """Where it is, the password hidden."""
+
     # The life of a boot.
     def open_boot(self, boot: Boot) -> RuntimeStatus:
         """Register a boot and take its lock. A live boot of the same runtime: ``RuntimeOwned``.

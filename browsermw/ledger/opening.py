@@ -39,11 +39,12 @@ def open_ledger(url: str | None = None, *, create: bool = True, lease_s: float =
     Args:
         url: A SQLAlchemy URL: ``sqlite:///agent.db``, ``postgresql://user@host/database``; the user's state folder
             where it is ``None``.
-        create: Make the ledger where there is none yet; otherwise that is an error.
+        create: Make the ledger where there is none yet, and migrate an older one; otherwise both are errors.
         lease_s: How long a boot is taken for alive after its last ``renew``, in seconds (PostgreSQL).
 
     Raises:
-        LedgerUnavailable: It cannot be opened; nothing was changed.
+        LedgerUnavailable: It cannot be opened; nothing was changed. Its facts hold ``names_no_ledger``: whether the
+            URL is at fault, so that another try cannot help.
         LedgerCorrupt: The file is damaged.
     """
     dialect = _dialect_of(_parse(url), lease_s)
@@ -86,10 +87,10 @@ def _dialect_of(url: URL, lease_s: float) -> Dialect:
     return SqliteDialect(url.set(drivername="sqlite", database=os.path.abspath(url.database)))  # noqa: PTH100
 
 
-def _refused(shown: str, why: str) -> LedgerUnavailable:
+def _refused(shown: str, why: str, *, names_no_ledger: bool = True) -> LedgerUnavailable:
     return LedgerUnavailable(
         f"Nothing left the browser: the ledger {shown} cannot be opened: {why}.",
-        facts={"ledger": shown, "why": why},
+        facts={"ledger": shown, "why": why, "names_no_ledger": names_no_ledger},
     )
 
 
@@ -111,7 +112,7 @@ def _make_file(dialect: SqliteDialect, *, create: bool) -> None:
             start = file.read(len(_MAGIC))
     except OSError as error:
         why = f"{error.strerror} ({path}). Make the folder and the file writable, or name another path"
-        raise _refused(dialect.shown_url, why) from error
+        raise _refused(dialect.shown_url, why, names_no_ledger=False) from error
     if start and start != _MAGIC:
         raise _refused(dialect.shown_url, f"{path} is not an SQLite database. Name another file; it was not touched")
 
@@ -127,7 +128,7 @@ def _connect(dialect: Dialect) -> Engine:
         return dialect.connect()
     except ImportError as error:
         why = 'the driver is missing. Run `pip install "browsermw[postgres]"`'
-        raise _refused(dialect.shown_url, why) from error
+        raise _refused(dialect.shown_url, why, names_no_ledger=False) from error
 
 
 def _migrate(engine: Engine, dialect: Dialect, *, create: bool) -> None:
@@ -147,7 +148,11 @@ def _migrate(engine: Engine, dialect: Dialect, *, create: bool) -> None:
         if revision != schema.HEAD:
             if revision is not None and revision not in known:
                 why = f"it was written by a newer browsermw (revision {revision}). Upgrade browsermw here"
-                raise _refused(dialect.shown_url, why)
+                raise _refused(dialect.shown_url, why, names_no_ledger=False)
+            if not create:
+                # Whoever only looks must not change what agents of the older browsermw are writing to.
+                why = f"it was written by an older browsermw (revision {revision}). Start an agent of this one first"
+                raise _refused(dialect.shown_url, why, names_no_ledger=False)
             migrations.upgrade(conn)
 
 

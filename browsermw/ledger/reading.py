@@ -188,19 +188,22 @@ def transitions(conn: Connection, run_id: str) -> tuple[Transition, ...]:
     return tuple(record(Transition, row._mapping, T) for row in rows)  # noqa: SLF001
 
 
-def runs(conn: Connection, run_id: str | None = None) -> tuple[RunSummary, ...]:
+def runs(conn: Connection, dialect: Dialect, run_id: str | None = None) -> tuple[RunSummary, ...]:
     """Runs at a glance, in the order of their first claim; or the one that is named."""
     effect_doubts = select(func.count()).where(_IN_DOUBT_EFFECT, E.c.run_id == R_.c.run_id).scalar_subquery()
     action_doubts = select(func.count()).where(_IN_DOUBT_ACTION, A.c.run_id == R_.c.run_id).scalar_subquery()
     wanted = (
-        select(R_, B.c.host, B.c.pid, (effect_doubts + action_doubts).label("in_doubt_count"))
+        select(R_, B.c.host, B.c.pid, B.c.closed_at, (effect_doubts + action_doubts).label("in_doubt_count"))
         .outerjoin(B, B.c.boot_id == R_.c.boot_id)
         .order_by(R_.c.created_at, R_.c.run_id)
     )
     if run_id is not None:
         wanted = wanted.where(R_.c.run_id == run_id)
-    rows = conn.execute(wanted)
-    return tuple(record(RunSummary, row._mapping, R_, owner=_owner(row)) for row in rows)  # noqa: SLF001
+    return tuple(_run_of(conn, dialect, row) for row in conn.execute(wanted).all())
+
+
+def _run_of(conn: Connection, dialect: Dialect, row: AnyRow) -> RunSummary:
+    return record(RunSummary, row._mapping, R_, owner=_owner(row), owner_alive=_is_alive(conn, dialect, row))  # noqa: SLF001
 
 
 def runtimes(conn: Connection, dialect: Dialect, runtime: str | None = None) -> tuple[RuntimeStatus, ...]:
@@ -216,7 +219,6 @@ def runtimes(conn: Connection, dialect: Dialect, runtime: str | None = None) -> 
 
 
 def _runtime_of(conn: Connection, dialect: Dialect, row: AnyRow) -> RuntimeStatus:
-    alive = row.boot_id is not None and row.closed_at is None and dialect.is_alive(conn, row.boot_id)
     of_runtime = R_.c.runtime == row.runtime
     active = select(R_.c.run_id).where(of_runtime, R_.c.boot_id.is_not(None)).order_by(R_.c.run_id)
     doubtful = (
@@ -229,11 +231,15 @@ def _runtime_of(conn: Connection, dialect: Dialect, row: AnyRow) -> RuntimeStatu
         RuntimeStatus,
         row._mapping,  # noqa: SLF001
         schema.runtimes,
-        owner=_owner(row) if alive else None,
+        owner=_owner(row) if _is_alive(conn, dialect, row) else None,
         accepting_work=row.state in set(RuntimeState) and refuse_claim(RuntimeState(row.state)) is None,
         active_runs=tuple(conn.scalars(active)),
         in_doubt_count=conn.scalar(doubtful) + conn.scalar(own_doubt),  # type: ignore[operator]
     )
+
+
+def _is_alive(conn: Connection, dialect: Dialect, row: AnyRow) -> bool:
+    return row.boot_id is not None and row.closed_at is None and dialect.is_alive(conn, row.boot_id)
 
 
 def _owner(row: AnyRow) -> str | None:

@@ -161,12 +161,12 @@ class SqlLedger:
     def runs(self) -> Sequence[RunSummary]:
         """All runs at a glance."""
         with self._reading() as conn:
-            return reading.runs(conn)
+            return reading.runs(conn, self._dialect)
 
     def run(self, run_id: str) -> RunSummary:
         """One run at a glance; ``KeyError`` where there is none."""
         with self._reading() as conn:
-            found = reading.runs(conn, run_id)
+            found = reading.runs(conn, self._dialect, run_id)
         if not found:
             raise KeyError(run_id)
         return found[0]
