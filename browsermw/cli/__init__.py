@@ -11,11 +11,14 @@ from typing import Annotated
 
 import typer
 
-from browsermw.cli import install_browser
+from browsermw.cli import install_browser, quarantine, runs, show, status
+from browsermw.cli.exits import EPILOG
 
 __all__ = ["app", "main"]
 
-app = typer.Typer(name="browsermw", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(
+    name="browsermw", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, epilog=EPILOG
+)
 
 
 def _print_version(asked: bool) -> None:
@@ -34,6 +37,10 @@ def _root(
     """Makes browser agents safe to interrupt: nothing is sent twice, nothing in doubt is guessed."""
 
 
+app.command("status", epilog=EPILOG)(status.command)
+app.command("runs", epilog=EPILOG)(runs.command)
+app.command("show", epilog=EPILOG)(show.command)
+app.add_typer(quarantine.app, name="quarantine")
 app.command("install-browser")(install_browser.command)
 
 
