@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PIPE_WIDTH = 100_000
+WHEN = "when (UTC)"
 _COLOURS = {
     "PLANNED": "cyan",
     "DISPATCHED": "yellow",
@@ -70,7 +71,7 @@ def table(*columns: str, fixed: Sequence[str] = ()) -> Table:
     """
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name in columns:
-        made.add_column(name, overflow="fold", no_wrap=name in fixed)
+        made.add_column(name, overflow="fold", no_wrap=name in (*fixed, WHEN))
     return made
 
 
@@ -80,6 +81,16 @@ def moment(at: datetime | None, now: datetime | None = None) -> str:
         return "-"
     age_s = ((now or datetime.now(UTC)) - at).total_seconds()
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC ({age(age_s)})"
+
+
+def brief_moment(at: datetime | None, now: datetime | None = None) -> Text:
+    """A moment for a table's column ``when (UTC)``: the clock alone where it was today."""
+    if at is None:
+        return cell(None)
+    seen = now or datetime.now(UTC)
+    here = at.astimezone(UTC)
+    shape = "%H:%M:%S" if here.date() == seen.date() else "%Y-%m-%d %H:%M"
+    return Text(f"{here:{shape}} ({age((seen - at).total_seconds())})", no_wrap=True)
 
 
 def age(age_s: float) -> str:

@@ -13,7 +13,7 @@ import typer
 from browsermw.cli.doubt import request_words, show_doubt
 from browsermw.cli.exits import EPILOG, Exit, fail, say_aside
 from browsermw.cli.opened import AsJson, LedgerUrl, ledger_argument, left_by_the_dead, opened, unswept_doubts
-from browsermw.cli.output import cell, moment, out, print_json, table
+from browsermw.cli.output import WHEN, brief_moment, cell, out, print_json, table
 from browsermw.runtime import make_verdict
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from browsermw.ledger.contract import Ledger
     from browsermw.models import Quarantine, Verdict
 
+LEFT = "may have left (UTC)"
 app = typer.Typer(no_args_is_help=True, help="See and settle what may have happened.", epilog=EPILOG)
 
 QuarantineId = Annotated[str, typer.Argument(metavar="ID", help="From `browsermw quarantine list`.")]
@@ -115,7 +116,7 @@ def _login_name() -> str:
 
 
 def _show_list(doubts: Sequence[Quarantine]) -> None:
-    rows = table("id", "run", "action", "request", "may have left", "why", fixed=["id"])
+    rows = table("id", "run", "action", "request", LEFT, "why", fixed=["id", LEFT])
     for doubt in doubts:
         left_at = doubt.effect.dispatched_at if doubt.effect else doubt.action.planned_at
         rows.add_row(
@@ -123,7 +124,7 @@ def _show_list(doubts: Sequence[Quarantine]) -> None:
             cell(doubt.run_id),
             cell(doubt.action_seq),
             cell(request_words(doubt)),
-            cell(moment(left_at)),
+            brief_moment(left_at),
             cell(doubt.reason),
         )
     console = out()
@@ -139,12 +140,12 @@ def _show_one(doubt: Quarantine, evidence: Sequence[tuple[Verdict, datetime]], a
     console = out()
     show_doubt(console, doubt, argument)
     if evidence:
-        rows = table("verdict", "by", "when", "note", "external id")
+        rows = table("verdict", "by", WHEN, "note", "external id")
         for verdict, at in evidence:
             rows.add_row(
                 cell(verdict.verdict),
                 cell(verdict.source),
-                cell(moment(at)),
+                brief_moment(at),
                 cell(verdict.note),
                 cell(verdict.external_request_id),
             )

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from browsermw.cli.opened import AsJson, LedgerUrl, opened
-from browsermw.cli.output import cell, moment, out, phase, print_json, table
+from browsermw.cli.output import brief_moment, cell, out, phase, print_json, table
 from browsermw.protocol.phases import RunPhase  # noqa: TC001 - Typer reads the annotation
 
 if TYPE_CHECKING:
     from browsermw.models import RunSummary
+
+LAST = "last record (UTC)"
 
 
 def command(
@@ -46,7 +48,7 @@ def owner_words(run: RunSummary) -> str | None:
 
 
 def _show(runs: list[RunSummary]) -> None:
-    rows = table("run", "phase", "in doubt", "actions", "runtime", "process", "labels", "last record", fixed=["run"])
+    rows = table("run", "phase", "in doubt", "actions", "runtime", "process", "labels", LAST, fixed=["run", LAST])
     for run in runs:
         rows.add_row(
             cell(run.run_id),
@@ -56,6 +58,6 @@ def _show(runs: list[RunSummary]) -> None:
             cell(run.runtime),
             cell(owner_words(run)),
             cell(", ".join(f"{name}={value}" for name, value in run.labels.items())),
-            cell(moment(run.changed_at)),
+            brief_moment(run.changed_at),
         )
     out().print(rows)

@@ -13,13 +13,14 @@ from rich.text import Text
 from browsermw.cli.doubt import show_doubt
 from browsermw.cli.exits import Exit, fail
 from browsermw.cli.opened import AsJson, LedgerUrl, ledger_argument, opened, unswept_doubts, was_left
-from browsermw.cli.output import cell, moment, out, phase, print_json, table
+from browsermw.cli.output import WHEN, brief_moment, cell, moment, out, phase, plain, print_json, table
 from browsermw.cli.runs import owner_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import Console
+    from rich.table import Table
 
     from browsermw.models import Action, Checkpoint, RunSummary, Transition
 
@@ -91,35 +92,27 @@ def _show_head(console: Console, run: RunSummary, unswept: int) -> None:
         console.print(cell(words, "yellow"))
 
 
-def _actions(actions: Sequence[Action]) -> Any:
-    rows = table("seq", "what", "where", "phase", "status", "external id", "when", "why")
+def _actions(actions: Sequence[Action]) -> Table:
+    rows = table("seq", "what", "phase", "status", "external id", WHEN, fixed=["phase"])
     for action in actions:
-        rows.add_row(
-            cell(action.seq),
-            cell(f"{action.kind} {action.target}", "bold"),
-            cell(action.url),
-            phase(action.phase),
-            "",
-            "",
-            cell(moment(action.planned_at)),
-            cell(action.reason) if action.reason else "",
-        )
-        for effect in action.effects:
-            rows.add_row(
-                "",
-                cell(f"  {effect.method} ({effect.channel})"),
-                cell(effect.url),
-                phase(effect.phase),
-                cell(effect.status),
-                cell(effect.external_request_id),
-                cell(moment(effect.dispatched_at)),
-                cell(effect.reason) if effect.reason else "",
-            )
+        # A navigation names where it goes; where it came from is the line above.
+        place = f" on {action.url}" if action.url and action.kind != "navigate" else ""
+        name = plain(f"{action.kind} {action.target}".strip())
+        what = _with_reason(Text.assemble((name, "bold"), plain(place)), action.reason)
+        rows.add_row(cell(action.seq), what, phase(action.phase), "", "", brief_moment(action.planned_at))
+        for it in action.effects:
+            what = _with_reason(cell(f"  {it.method} {it.url} ({it.channel})"), it.reason)
+            answer = (cell(it.status), cell(it.external_request_id))
+            rows.add_row("", what, phase(it.phase), *answer, brief_moment(it.dispatched_at))
     return rows
 
 
-def _checkpoints(checkpoints: Sequence[Checkpoint]) -> Any:
-    rows = table("seq", "action", "moment", "url", "DOM state", "identity", "external id", "when")
+def _with_reason(what: Text, reason: str | None) -> Text:
+    return what.append(f"\n  {plain(reason)}", style="dim") if reason else what
+
+
+def _checkpoints(checkpoints: Sequence[Checkpoint]) -> Table:
+    rows = table("seq", "action", "moment", "url", "DOM state", "identity", "external id", WHEN)
     for it in checkpoints:
         rows.add_row(
             cell(it.seq),
@@ -129,16 +122,16 @@ def _checkpoints(checkpoints: Sequence[Checkpoint]) -> Any:
             cell(it.dom_hash or it.dom_note),
             cell(f"{it.identity_state} {it.identity_hint or ''}".strip()),
             cell(it.external_request_id),
-            cell(moment(it.at)),
+            brief_moment(it.at),
         )
     return rows
 
 
-def _transitions(transitions: Sequence[Transition]) -> Any:
-    rows = table("when", "what", "id", "from", "to", "fence", "why", fixed=["id"])
+def _transitions(transitions: Sequence[Transition]) -> Table:
+    rows = table(WHEN, "what", "id", "from", "to", "fence", "why", fixed=["id"])
     for it in transitions:
         rows.add_row(
-            cell(moment(it.at)),
+            brief_moment(it.at),
             cell(it.entity),
             cell(it.entity_id),
             phase(it.old) if it.old else cell(None),

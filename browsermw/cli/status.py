@@ -9,12 +9,14 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from browsermw.cli.opened import AsJson, LedgerUrl, left_by_the_dead, opened, unswept_doubts
-from browsermw.cli.output import cell, moment, out, phase, print_json, table
+from browsermw.cli.output import brief_moment, cell, out, phase, print_json, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from browsermw.models import RuntimeStatus
+
+STARTED = "started (UTC)"
 
 
 def command(ledger: LedgerUrl = None, as_json: AsJson = False) -> None:
@@ -50,7 +52,7 @@ def command(ledger: LedgerUrl = None, as_json: AsJson = False) -> None:
 
 
 def _show_runtimes(runtimes: Sequence[RuntimeStatus]) -> None:
-    rows = table("runtime", "state", "process", "accepts work", "open runs", "in doubt", "started")
+    rows = table("runtime", "state", "process", "accepts work", "open runs", "in doubt", STARTED, fixed=[STARTED])
     for it in runtimes:
         rows.add_row(
             cell(it.runtime),
@@ -59,7 +61,7 @@ def _show_runtimes(runtimes: Sequence[RuntimeStatus]) -> None:
             cell("yes" if it.accepting_work else "no"),
             cell(", ".join(it.active_runs)),
             cell(it.in_doubt_count, "bold red" if it.in_doubt_count else ""),
-            cell(moment(it.started_at)),
+            brief_moment(it.started_at),
         )
     if runtimes:
         out().print(rows)

@@ -68,7 +68,7 @@ def test_show_tells_what_was_sent_what_came_back_and_how_to_settle_what_is_in_do
     shown = scene.call("show", "invoice-8472").stdout
     head, doubt = shown.split("In doubt")
     assert head.startswith("Run invoice-8472: NEEDS_REVIEW, 1 in doubt\n")
-    for word in ("agent-7", "customer=acme", "click #send", "POST (Document)", "https://shop.test/orders", "ago)"):
+    for word in ("agent-7", "customer=acme", "click #send", "POST https://shop.test/orders (Document)", "ago)"):
         assert word in head
     for verdict in ("committed", "not_committed", "unknown"):
         command = f"browsermw quarantine resolve {doubt_id} --verdict {verdict} --note 'what you saw, and where'"
