@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import bindparam, insert, update
+from sqlalchemy import bindparam, insert, select, update
 
 from browsermw.errors import Held, IllegalTransition, Quarantined
 from browsermw.ledger import reading, schema
@@ -30,6 +30,12 @@ if TYPE_CHECKING:
     from browsermw.ledger.schema import AnyRow
 
 _INSERT = insert(schema.actions)
+_ANSWERED_LATE = select(schema.actions).where(
+    schema.actions.c.run_id == bindparam("run_id"),
+    schema.actions.c.phase == str(Phase.ACKNOWLEDGED),
+    schema.actions.c.fence == bindparam("fence"),
+    schema.actions.c.closed_at.is_not(None),
+)
 _UPDATE = update(schema.actions).where(schema.actions.c.action_id == bindparam("key_"))
 
 
@@ -58,6 +64,8 @@ def plan_action(conn: Connection, grant: Grant, plan: ActionPlan, before: Sighti
         "closed_at": None,
         "reason": None,
     }
+    if plan.kind != "page":
+        observe_answered(steps)
     conn.execute(_INSERT, fields)
     steps.enter("action", plan.action_id, Phase.PLANNED)
     moved = add_checkpoint(conn, run, seq, "before", before, at=at)
@@ -90,6 +98,18 @@ def close_action(
     steps.write_log()
     fields = {**action._mapping, "phase": new, **changed}  # noqa: SLF001
     return reading.record(Action, fields, schema.actions, effects=tuple(effects))
+
+
+def observe_answered(steps: Steps) -> None:
+    """What was answered after its action's own checkpoint is observed by the agent's next one.
+
+    Only of this very boot: what an earlier one left unread stays so until the agent says that it read it.
+    """
+    marks = {"run_id": steps.run_id, "fence": steps.fence}
+    for action in steps.conn.execute(_ANSWERED_LATE, marks).all():
+        _, effects = action_with_effects(steps.conn, action.run_id, action.action_id)
+        taken = [_taken(steps, effect).phase for effect in effects]
+        settle_action(steps, action, follow(action, taken, closed=True))
 
 
 def action_with_effects(conn: Connection, run_id: str, action_id: str) -> tuple[AnyRow, list[Effect]]:

@@ -12,7 +12,7 @@ from sqlalchemy import select
 
 from browsermw.errors import Held, RunOwned
 from browsermw.ledger import boots, reading, schema
-from browsermw.ledger.actions import settle_action
+from browsermw.ledger.actions import observe_answered, settle_action
 from browsermw.ledger.chain import check_chain, check_phases
 from browsermw.ledger.contract import Claim, Grant
 from browsermw.ledger.standing import UNREAD_EFFECT, demand_run, doubt_count, lock_run, runtime_state, update_run
@@ -74,6 +74,8 @@ def release_run(conn: Connection, grant: Grant, at: datetime, *, failed: bool) -
     """Leave the run; see the contract."""
     run = demand_run(conn, grant)
     steps = Steps(conn, at, grant.run_id, grant.boot_id, grant.fence)
+    if not failed:
+        observe_answered(steps)
     _settle_effects(steps, grant.run_id, "no answer before the run ended")
     for action, effects in _open_actions(conn, grant.run_id):
         if action.phase == Phase.PLANNED:

@@ -107,6 +107,8 @@ def mark_observed(conn: Connection, grant: Grant, effect_id: str, at: datetime) 
     row = _row(conn, grant.run_id, effect_id)
     steps = Steps(conn, at, grant.run_id, grant.boot_id, grant.fence)
     steps.move("effect", effect_id, Phase(row.phase), Phase.OBSERVED)
+    action, effects = action_with_effects(conn, grant.run_id, row.action_id)
+    settle_action(steps, action, follow(action, [it.phase for it in effects], closed=action.closed_at is not None))
     steps.write_log()
     return reading.effect_of(row).model_copy(update={"phase": Phase.OBSERVED})
 

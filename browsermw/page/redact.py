@@ -28,7 +28,6 @@ _EMAIL = re.compile(r"[^\s@/]+@[^\s@/]+")
 _JWT = re.compile(r"eyJ[\w-]{5,}\.[\w-]+")
 _CARD = re.compile(r"(?<!\d)\d(?:[ -]?\d){12,18}(?!\d)")
 _BEARER = re.compile(r"(?i)\b(?:bearer|basic|token)[ :=+]\s*\S+")
-_UUID = re.compile(r"(?i)(?<![0-9a-z])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-z])")
 _SOLID_RUN = re.compile(r"[A-Za-z0-9_+=~]{20,}")
 _DASHED_RUN = re.compile(r"[A-Za-z0-9_+=~\-.]{24,}")
 
@@ -120,9 +119,9 @@ def _holds_secret(text: str) -> bool:
         return True
     if any(_passes_luhn(match.group()) for match in _CARD.finditer(text)):
         return True
-    rest = _UUID.sub("", text)  # a UUID names a thing; hiding it would hide what the request was about
-    return any(_is_mixed(match.group()) for match in _SOLID_RUN.finditer(rest)) or any(
-        _is_random(match.group()) for match in _DASHED_RUN.finditer(rest)
+    # A UUID has neither form, and is kept: it names the thing that the request was about.
+    return any(_is_mixed(match.group()) for match in _SOLID_RUN.finditer(text)) or any(
+        _is_random(match.group()) for match in _DASHED_RUN.finditer(text)
     )
 
 

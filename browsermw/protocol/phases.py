@@ -65,21 +65,17 @@ ACTION_STEPS: Mapping[tuple[Phase | None, Phase], str] = {
     (Phase.PLANNED, Phase.ABANDONED): "the process ended, or the call failed, before anything left",
     (Phase.PLANNED, Phase.NEEDS_REVIEW): "the process ended on a wire that lets held requests go",
     (Phase.DISPATCHED, Phase.ACKNOWLEDGED): "every effect is answered",
-    (Phase.DISPATCHED, Phase.OBSERVED): "the last answer came after the after-checkpoint",
+    (Phase.DISPATCHED, Phase.OBSERVED): "its last open effect was not sent; the answered ones are observed",
     (Phase.DISPATCHED, Phase.ABANDONED): "no effect left after all",
     (Phase.DISPATCHED, Phase.NEEDS_REVIEW): "an effect may have happened",
     (Phase.ABANDONED, Phase.DISPATCHED): "not closed yet, and a further effect may leave after one that did not",
     (Phase.ACKNOWLEDGED, Phase.DISPATCHED): "a further effect may leave",
-    (Phase.ACKNOWLEDGED, Phase.OBSERVED): "after-checkpoint stored",
+    (Phase.ACKNOWLEDGED, Phase.OBSERVED): "a checkpoint has seen the answer: its own, or the next action's",
     (Phase.ACKNOWLEDGED, Phase.NEEDS_REVIEW): "a further effect may have happened",
     (Phase.NEEDS_REVIEW, Phase.ACKNOWLEDGED): "verdict: committed",
-    (Phase.NEEDS_REVIEW, Phase.OBSERVED): "verdict: committed, after-checkpoint was stored before",
+    (Phase.NEEDS_REVIEW, Phase.OBSERVED): "verdict: not committed, and its other effects are observed",
     (Phase.NEEDS_REVIEW, Phase.ABANDONED): "verdict: not committed",
     (Phase.NEEDS_REVIEW, Phase.DISPATCHED): "one doubt settled, another effect still unanswered",
-    (Phase.OBSERVED, Phase.DISPATCHED): "a redirect hop or a late request of it may leave after the after-checkpoint",
-    (Phase.OBSERVED, Phase.REFUSED): "it seemed to have no effect; the gate refused one that came late",
-    (Phase.ABANDONED, Phase.REFUSED): "the call had failed; the gate refused the effect that came after",
-    (Phase.REFUSED, Phase.DISPATCHED): "a further effect may leave after the after-checkpoint",
 }
 
 EFFECT_STEPS: Mapping[tuple[Phase | None, Phase], str] = {
@@ -163,7 +159,9 @@ def action_phase(effects: Collection[Phase], *, closed: bool) -> Phase:
         return Phase.NEEDS_REVIEW
     if Phase.DISPATCHED in effects:
         return Phase.DISPATCHED
-    if Phase.ACKNOWLEDGED in effects or Phase.OBSERVED in effects:
+    if Phase.ACKNOWLEDGED in effects:
+        return Phase.ACKNOWLEDGED  # answered, and no checkpoint of the agent's has seen the answer
+    if Phase.OBSERVED in effects:
         return Phase.OBSERVED if closed else Phase.ACKNOWLEDGED
     if Phase.ABANDONED in effects:
         return Phase.ABANDONED

@@ -97,18 +97,48 @@ def test_a_failed_action_with_an_answered_effect_leaves_the_effect_acknowledged(
     action = it.plan()
     it.answer(it.send(action))
     closed = it.close(action, failed="timed out")
-    assert closed.phase is Phase.OBSERVED
+    assert closed.phase is Phase.ACKNOWLEDGED
     assert closed.effects[0].phase is Phase.ACKNOWLEDGED
     assert it.ledger.mark_observed(it.grant, closed.effects[0].effect_id).phase is Phase.OBSERVED
+    assert it.ledger.actions("invoice-8472")[0].phase is Phase.OBSERVED
 
 
-def test_an_action_closed_before_the_answer_is_observed_by_the_answer(agent: Make) -> None:
+def test_an_answer_after_the_closing_is_observed_by_the_next_action_s_checkpoint(agent: Make) -> None:
     it = agent()
     it.claim()
     action = it.plan()
     effect = it.send(action)
     assert it.close(action).phase is Phase.DISPATCHED
     it.answer(effect)
+    assert it.ledger.actions("invoice-8472")[0].phase is Phase.ACKNOWLEDGED
+    it.plan()
+    first = it.ledger.actions("invoice-8472")[0]
+    assert (first.phase, first.effects[0].phase) == (Phase.OBSERVED, Phase.OBSERVED)
+
+
+def test_an_answer_after_the_closing_is_unread_by_the_next_boot(agent: Make) -> None:
+    it = agent()
+    it.claim()
+    action = it.plan()
+    effect = it.send(action)
+    it.close(action)
+    it.answer(effect)
+    it.ledger.release_run(it.grant, failed=True)
+    resume = it.claim().resume
+    assert resume is not None
+    assert [unread.effect_id for unread in resume.answered_unread] == [effect.effect_id]
+    it.plan()
+    assert it.ledger.actions("invoice-8472")[0].phase is Phase.ACKNOWLEDGED
+
+
+def test_a_run_left_without_an_error_has_observed_its_answers(agent: Make) -> None:
+    it = agent()
+    it.claim()
+    action = it.plan()
+    effect = it.send(action)
+    it.close(action)
+    it.answer(effect)
+    it.ledger.release_run(it.grant, failed=False)
     assert it.ledger.actions("invoice-8472")[0].phase is Phase.OBSERVED
 
 
