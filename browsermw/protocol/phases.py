@@ -155,16 +155,14 @@ def action_phase(effects: Collection[Phase], *, closed: bool) -> Phase:
         effects: The phase of each effect of the action.
         closed: Whether the after-checkpoint is stored.
     """
-    if Phase.NEEDS_REVIEW in effects:
-        return Phase.NEEDS_REVIEW
-    if Phase.DISPATCHED in effects:
-        return Phase.DISPATCHED
-    if Phase.ACKNOWLEDGED in effects:
-        return Phase.ACKNOWLEDGED  # answered, and no checkpoint of the agent's has seen the answer
+    # ACKNOWLEDGED: answered, and no checkpoint of the agent's has seen the answer yet.
+    for unfinished in (Phase.NEEDS_REVIEW, Phase.DISPATCHED, Phase.ACKNOWLEDGED):
+        if unfinished in effects:
+            return unfinished
     if Phase.OBSERVED in effects:
         return Phase.OBSERVED if closed else Phase.ACKNOWLEDGED
     if Phase.ABANDONED in effects:
         return Phase.ABANDONED
-    if Phase.REFUSED in effects:
-        return Phase.REFUSED if closed else Phase.PLANNED
-    return Phase.OBSERVED if closed else Phase.PLANNED
+    if not closed:
+        return Phase.PLANNED
+    return Phase.REFUSED if effects else Phase.OBSERVED

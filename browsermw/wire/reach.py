@@ -1,4 +1,4 @@
-"""What the relay knows about each target: was it reached, how did dialling fail, which effects wait for its answer.
+"""What the relay knows about each target: was it reached, how did dials fail, which effects are unanswered.
 
 The runtime asks this to tell "nothing was sent" from "the outcome is unknown", because behind a relay every
 connection error looks the same to the browser. Filled by `tunnel`, asked through `Relay`. It must never
@@ -17,6 +17,7 @@ class _Record:
     last_failure: str = ""
     effect_count: int = 0
     doubt_since: float = float("inf")
+    is_barred: bool = False
 
 
 @dataclass
@@ -63,6 +64,16 @@ class Reach:
         record.effect_count = max(0, record.effect_count - 1)
         if record.effect_count == 0:
             record.doubt_since = float("inf")
+            record.is_barred = False
+
+    def bar(self, host: str, port: int) -> None:
+        """Let no new connection go there until its effects are answered: it may carry one of them again."""
+        record = self._of(host, port)
+        record.is_barred = record.effect_count > 0
+
+    def is_barred(self, host: str, port: int) -> bool:
+        """Whether `bar` holds."""
+        return self._of(host, port).is_barred
 
     def doubt_since(self, host: str, port: int) -> float | None:
         """Since when there has been at least one unanswered effect; None for none."""

@@ -1,4 +1,4 @@
-"""The relay: an in-process SOCKS5 hop that all browser traffic crosses, so that nothing leaves when we are gone.
+"""The relay: an in-process SOCKS5 hop that all browser traffic crosses; without us nothing can leave.
 
 Chromium sends what a gate held when the gate dies (field note 2). It cannot when its only way out dies with
 it. The relay decides who may pass, never what: it forwards nothing before `open`, cuts everything at
@@ -13,18 +13,22 @@ from __future__ import annotations
 
 import asyncio
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from browsermw.wire import socks
+from browsermw.wire.dial import dial
 from browsermw.wire.reach import Reach
 from browsermw.wire.tunnel import Tunnel
-from browsermw.wire.upstream import Upstream, dial
+from browsermw.wire.upstream import Upstream
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
 __all__ = ["Relay", "Upstream"]
+
+
+_BARRED_WAIT_S: Final = 1.0
 
 
 class _Admission(Enum):
@@ -50,7 +54,10 @@ class Relay:
         self._connect_timeout_s = connect_timeout_s
         self._admission = _Admission.WAITING
         self._listener: asyncio.Server | None = None
-        self._tunnels: dict[Tunnel, bool] = {}  # True while it waits for admission
+        self._tunnels: set[Tunnel] = set()
+        self._waiting: dict[Tunnel, socks.Target] = {}  # for the gate
+        self._is_empty = asyncio.Event()
+        self._is_empty.set()
         self._on_first_connection: Callable[[], None] | None = None
         self._port = 0
 
@@ -87,9 +94,9 @@ class Relay:
         """The gate is attached: forward from now on, what has waited first."""
         self._admission = _Admission.OPEN
         self.shut_reason = None
-        for tunnel in [tunnel for tunnel, is_waiting in self._tunnels.items() if is_waiting]:
-            self._tunnels[tunnel] = False
-            tunnel.admit()
+        waiting, self._waiting = self._waiting, {}
+        for tunnel, target in waiting.items():
+            self._admit(tunnel, target)
 
     def shut(self, reason: str) -> None:
         """The gate is lost: cut every connection at once, and refuse new ones until `open`.
@@ -102,6 +109,7 @@ class Relay:
         """
         self._admission = _Admission.SHUT
         self.shut_reason = reason
+        self._waiting.clear()
         for tunnel in list(self._tunnels):
             tunnel.cut()
 
@@ -114,7 +122,7 @@ class Relay:
             since: A moment of ``loop.time()``.
 
         Returns:
-            True if a connection there was established, or carried bytes of the browser's, at or after `since`.
+            True if a connection there was established, or carried the browser's bytes, at or after `since`.
         """
         return self.reach.reached(host, port, since)
 
@@ -152,23 +160,23 @@ class Relay:
             tunnel.discard()
         if self._listener is not None:
             await self._listener.wait_closed()
-        while self._tunnels:
-            await asyncio.sleep(0)  # each ends in the loop's next turn
+        await self._is_empty.wait()
 
     # What tunnels call.
 
     def began(self, tunnel: Tunnel) -> None:
         """A connection of the browser's was accepted."""
-        self._tunnels[tunnel] = False
+        self._tunnels.add(tunnel)
+        self._is_empty.clear()
         self.connection_count += 1
         self._announce()
 
-    def asked(self, tunnel: Tunnel) -> None:
+    def asked(self, tunnel: Tunnel, target: socks.Target) -> None:
         """A connection named its target: let it go on, wait, or be refused."""
         if self._admission is _Admission.OPEN:
-            tunnel.admit()
+            self._admit(tunnel, target)
         elif self._admission is _Admission.WAITING:
-            self._tunnels[tunnel] = True
+            self._waiting[tunnel] = target
         else:
             tunnel.refuse(socks.NOT_ALLOWED)
 
@@ -178,7 +186,27 @@ class Relay:
 
     def ended(self, tunnel: Tunnel) -> None:
         """A connection is gone."""
-        self._tunnels.pop(tunnel, None)
+        self._tunnels.discard(tunnel)
+        self._waiting.pop(tunnel, None)
+        if not self._tunnels:
+            self._is_empty.set()
+
+    def _admit(self, tunnel: Tunnel, target: socks.Target) -> None:
+        """Let a connection go on, unless it may bring an effect a second time.
+
+        An answer that is just being written down settles that, so it gets a moment to come.
+        """
+        if self.reach.is_barred(target.host, target.port):
+            asyncio.get_running_loop().call_later(_BARRED_WAIT_S, self._decide_barred, tunnel, target)
+        else:
+            tunnel.admit()
+
+    def _decide_barred(self, tunnel: Tunnel, target: socks.Target) -> None:
+        is_barred = self.reach.is_barred(target.host, target.port)
+        if is_barred or self._admission is not _Admission.OPEN:
+            tunnel.refuse(socks.NOT_ALLOWED)
+        else:
+            tunnel.admit()
 
     def _announce(self) -> None:
         callback, self._on_first_connection = self._on_first_connection, None

@@ -1,4 +1,4 @@
-"""Keeps Chromium from sending a request a second time on its own, by what the relay lets it see of a lost connection.
+"""Keeps Chromium from sending a request again by itself, by what it gets to see of a lost connection.
 
 Chromium re-sends any request, POST included, when a kept-alive connection is closed or reset before an
 answer, and no interception sees the second one. It does so for a few errors only. So where an effect may
@@ -31,7 +31,9 @@ HTTP_POISON: Final = (
     b"HTTP/1.1 502 Connection lost, not sent again\r\nConnection: close\r\n"
     b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n"
 )
-TLS_POISON: Final = b"connection lost, not sent again\r\n"  # no record starts with "co": ERR_SSL_PROTOCOL_ERROR
+TLS_POISON: Final = (
+    b"connection lost, not sent again\r\n"  # no record starts with "co": ERR_SSL_PROTOCOL_ERROR
+)
 
 _MAX_HEAD_SIZE: Final = 256 * 1024  # Chromium's own limit
 _RECORD_HEAD_SIZE: Final = 5
@@ -53,7 +55,7 @@ class _Records:
         self.torn_head = b""
 
     def next(self, stream: bytes, at: int) -> int | None:
-        """Read the record head at `at`; the offset after that record, or None when it is not there yet or no TLS."""
+        """Read the record head at `at`; the offset after that record, or None when it is torn or no TLS."""
         head = stream[at : at + _RECORD_HEAD_SIZE]
         if len(head) < _RECORD_HEAD_SIZE or head[0] not in _RECORD_KINDS or head[1] != 3:  # noqa: PLR2004
             return None
@@ -65,8 +67,8 @@ class Exchange:
     """What has passed on one connection between the browser and one target.
 
     Attributes:
-        over: The server has said that it will close (or, with a 408, that the browser should try again) while an
-            effect is in doubt; nothing more of it may reach the browser but `ending`.
+        over: The server has said that it will close (or, with a 408, that the browser should try again)
+            while an effect is in doubt; nothing more of it may reach the browser but `ending`.
     """
 
     def __init__(self) -> None:
@@ -75,7 +77,7 @@ class Exchange:
         self._is_opaque = False  # a WebSocket, or what cannot be read
         self._is_answered = False  # since the browser's last bytes
         self._last_request_at: float | None = None  # when bytes of a request were last forwarded
-        self._withheld = b""  # of the server's, until it can be told what they are
+        self._withheld = b""  # of the server's, until it is clear what they are
         self._from_browser = _Records()
         self._from_server = _Records()
         self._is_multiplexed: bool | None = None  # None until the browser's first request record
@@ -103,7 +105,7 @@ class Exchange:
 
         Args:
             chunk: At least one byte.
-            doubt_since: Since when an effect to this target is unanswered, on the clock of the loop; None for none.
+            doubt_since: Since when an effect to this target is unanswered, on the loop's clock, if any is.
         """
         if self._is_opaque or self._is_tls is None:
             return chunk
@@ -133,8 +135,19 @@ class Exchange:
         # A record cut short is completed, or the browser would wait for the rest and see the close after all.
         return bytes(self._from_server.rest_size) + TLS_POISON
 
+    def would_be_resent(self, doubt_since: float | None) -> bool:
+        """Whether the browser, closing this connection itself, would send an effect in doubt on another one.
+
+        Chromium does so on HTTP/2 when its own ping has gone unanswered for ten seconds.
+        """
+        return self._is_multiplexed is True and self._may_have_left(doubt_since)
+
     def _may_have_left(self, doubt_since: float | None) -> bool:
-        return doubt_since is not None and self._last_request_at is not None and self._last_request_at >= doubt_since
+        return (
+            doubt_since is not None
+            and self._last_request_at is not None
+            and self._last_request_at >= doubt_since
+        )
 
     def _received_head(self, stream: bytes, doubt_since: float | None) -> bytes:
         passed = b""

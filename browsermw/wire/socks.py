@@ -97,27 +97,26 @@ class Handshake:
 
     def _request(self) -> bytes:
         buffer = self._buffer
-        if buffer and buffer[0] != _VERSION:
-            self.failed = True
-            return b""
-        if len(buffer) < _REQUEST_HEAD_SIZE:
+        self.failed = bool(buffer) and buffer[0] != _VERSION
+        if self.failed or len(buffer) < _REQUEST_HEAD_SIZE:
             return b""
         _, command, _, kind, name_size = buffer[:_REQUEST_HEAD_SIZE]
         if command != _CONNECT:
             return self._refuse(COMMAND_NOT_SUPPORTED)
-        sizes = {_IPV4: (4, 4), _IPV6: (4, 16), _DOMAIN: (5, name_size)}
-        if kind not in sizes:
+        spans = {_IPV4: (4, 8), _IPV6: (4, 20), _DOMAIN: (5, 5 + name_size)}
+        if kind not in spans:
             return self._refuse(ADDRESS_NOT_SUPPORTED)
-        start, size = sizes[kind]
-        end = start + size
-        if len(buffer) < end + _PORT_SIZE:
-            return b""
-        host = _host(kind, bytes(buffer[start:end]))
-        port = int.from_bytes(buffer[end : end + _PORT_SIZE], "big")
+        start, end = spans[kind]
+        if len(buffer) >= end + _PORT_SIZE:
+            return self._aim(_host(kind, bytes(buffer[start:end])), end)
+        return b""
+
+    def _aim(self, host: str | None, end: int) -> bytes:
+        port = int.from_bytes(self._buffer[end : end + _PORT_SIZE], "big")
         if host is None or port == 0:
             return self._refuse(GENERAL_FAILURE)
-        self.surplus = bytes(buffer[end + _PORT_SIZE :])
-        buffer.clear()
+        self.surplus = bytes(self._buffer[end + _PORT_SIZE :])
+        self._buffer.clear()
         self.target = Target(host, port)
         return b""
 

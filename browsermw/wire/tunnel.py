@@ -14,8 +14,8 @@ import struct
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from browsermw.wire import socks
+from browsermw.wire.dial import DialError
 from browsermw.wire.resend import Exchange
-from browsermw.wire.upstream import DialError
 
 if TYPE_CHECKING:
     from browsermw.wire.reach import Reach
@@ -36,7 +36,7 @@ class Owner(Protocol):
     def began(self, tunnel: Tunnel) -> None:
         """The browser connected."""
 
-    def asked(self, tunnel: Tunnel) -> None:
+    def asked(self, tunnel: Tunnel, target: socks.Target) -> None:
         """The target is known: `admit`, `refuse`, or leave it waiting."""
 
     async def dial(self, target: socks.Target) -> socket.socket:
@@ -65,15 +65,19 @@ class Tunnel(asyncio.Protocol):
 
     def admit(self) -> None:
         """Dial the target and forward from then on."""
+        if self._is_over:
+            return
         self._dialling = self._loop.create_task(self._dial())
 
     def refuse(self, code: int) -> None:
         """Answer the browser's request with a SOCKS reply code and close."""
+        if self._is_over:
+            return
         self._browser.write(socks.reply(code))
         self._close_browser()
 
     def cut(self) -> None:
-        """Stop at once: what is buffered for the server is dropped, and the browser sees a broken connection."""
+        """Stop at once: what is buffered for the server is dropped, and the browser sees a reset."""
         if self._is_over:
             return
         if self._server is None:
@@ -110,7 +114,7 @@ class Tunnel(asyncio.Protocol):
         elif self._handshake.target is not None and not self._is_asked:
             self._is_asked = True
             self._stop_timer()
-            self._owner.asked(self)
+            self._owner.asked(self, self._handshake.target)
         if len(self._handshake.surplus) > _MAX_EARLY_SIZE:
             self._browser.pause_reading()
 
@@ -119,13 +123,17 @@ class Tunnel(asyncio.Protocol):
         if self._is_over or self._server is None:
             self._drop_browser()
             return False
+        self._browser_left()
         self._server.write_eof()
         self._server_spoke_at = self._loop.time()
+        self._stop_timer()
         self._watch_for_abandonment()
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The browser's side is closed, by either of us."""
+        if self._server is not None and not self._is_over:
+            self._browser_left()
         self._is_over = True
         self._stop_timer()
         if self._dialling is not None:
@@ -144,10 +152,17 @@ class Tunnel(asyncio.Protocol):
         if self._server is not None:
             self._server.resume_reading()
 
+    def _browser_left(self) -> None:
+        """The browser gave this connection up, while the server did not."""
+        target = self._handshake.target
+        assert target is not None  # noqa: S101
+        if self._exchange.would_be_resent(self._doubt_since()):
+            self._owner.reach.bar(target.host, target.port)
+
     def _forward_to_server(self, chunk: bytes) -> None:
         server, target = self._server, self._handshake.target
-        assert server is not None
-        assert target is not None
+        assert server is not None  # noqa: S101
+        assert target is not None  # noqa: S101
         at = self._loop.time()
         self._exchange.sent(chunk, at)
         self._owner.reach.touched(target.host, target.port, at)
@@ -158,13 +173,12 @@ class Tunnel(asyncio.Protocol):
 
     async def _dial(self) -> None:
         target = self._handshake.target
-        assert target is not None
+        assert target is not None  # noqa: S101
         try:
             connected = await self._owner.dial(target)
         except DialError as error:
             self._owner.reach.failed(target.host, target.port, error.kind, self._loop.time())
-            if not self._is_over:
-                self.refuse(error.reply_code)
+            self.refuse(error.reply_code)
             return
         try:
             await self._loop.create_connection(lambda: _ServerSide(self), sock=connected)
@@ -178,7 +192,7 @@ class Tunnel(asyncio.Protocol):
             _reset(transport)
             return
         target = self._handshake.target
-        assert target is not None
+        assert target is not None  # noqa: S101
         self._server = transport
         self._owner.reach.touched(target.host, target.port, self._loop.time())
         transport.set_write_buffer_limits(high=_WRITE_BUFFER_SIZE)
@@ -215,9 +229,9 @@ class Tunnel(asyncio.Protocol):
             self._browser.resume_reading()
 
     def _server_ended(self, *, is_reset: bool) -> None:
-        """Show the browser the end as it came, or as a broken answer where the same request must not come again."""
+        """Show the browser the end as it came, or a broken answer where its request must not come again."""
         server = self._server
-        assert server is not None
+        assert server is not None  # noqa: S101
         tail = self._exchange.ending(self._doubt_since(), is_reset=is_reset)
         if is_reset:
             _reset(server)
@@ -232,19 +246,25 @@ class Tunnel(asyncio.Protocol):
 
     def _doubt_since(self) -> float | None:
         target = self._handshake.target
-        assert target is not None
+        assert target is not None  # noqa: S101
         return self._owner.reach.doubt_since(target.host, target.port)
 
     # Ends.
 
     def _close_browser(self) -> None:
-        """Close in good order: read on and discard, as closing over unread bytes would reset what was just written."""
+        """Close in good order: read on and discard, as a close over unread bytes resets what was written."""
         self._is_over = True
         self._stop_timer()
         if self._browser.can_write_eof() and not self._browser.is_closing():
             self._browser.write_eof()
         self._browser.resume_reading()
-        self._timer = self._loop.call_later(_LINGER_S, self._browser.abort)
+        self._timer = self._loop.call_later(_LINGER_S, self._stop_lingering)
+
+    def _stop_lingering(self) -> None:
+        if self._browser.get_write_buffer_size():  # a slow reader still gets all of its answer
+            self._timer = self._loop.call_later(_LINGER_S, self._stop_lingering)
+        else:
+            self._browser.abort()
 
     def _drop_browser(self) -> None:
         """Close with a reset, after what is buffered: a body cut short must not look like one that ended."""
@@ -259,7 +279,9 @@ class Tunnel(asyncio.Protocol):
         if silent_s >= _ABANDONED_AFTER_S:
             self.cut()
         elif not self._is_over:
-            self._timer = self._loop.call_later(_ABANDONED_AFTER_S - silent_s + 0.1, self._watch_for_abandonment)
+            self._timer = self._loop.call_later(
+                _ABANDONED_AFTER_S - silent_s + 0.1, self._watch_for_abandonment
+            )
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -294,8 +316,10 @@ class _ServerSide(asyncio.Protocol):
 
 
 def _arm_reset(transport: asyncio.BaseTransport) -> None:
-    """Make the close of this connection a reset, which also drops what the kernel still holds for the peer."""
-    transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    """Make the close of this connection a reset, which drops what the kernel still holds for the peer."""
+    transport.get_extra_info("socket").setsockopt(
+        socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+    )
 
 
 def _reset(transport: asyncio.Transport) -> None:

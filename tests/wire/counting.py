@@ -8,14 +8,17 @@ import socket
 import ssl
 import struct
 from collections import Counter
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import trustme
 
-if TYPE_CHECKING:
-    from types import TracebackType
-
 _PAGE = b"<!doctype html><title>shop</title><p>ready</p>"
+
+
+def server_pem() -> bytes:
+    """A key and its certificate chain, signed by nobody that a browser knows."""
+    leaf = trustme.CA().issue_cert("127.0.0.1", "localhost", "shop.test")
+    return leaf.private_key_and_cert_chain_pem.bytes()
 
 
 def server_tls() -> ssl.SSLContext:
@@ -29,13 +32,13 @@ class CountingServer:
 
     Attributes:
         arrivals: How often each "METHOD /path" was read in full.
-        reused: The same, for requests that were not the first on their connection.
     """
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.arrivals: Counter[str] = Counter()
-        self.reused: Counter[str] = Counter()
         self.port = 0
+        self.is_tls = tls is not None
+        self._has_arrived = asyncio.Condition()
         self._tls = tls
         self._writers: set[asyncio.StreamWriter] = set()
 
@@ -49,43 +52,57 @@ class CountingServer:
         for writer in list(self._writers):
             writer.transport.abort()
         await self._server.wait_closed()
-        while self._writers:
-            await asyncio.sleep(0.01)
+
+    @property
+    def url(self) -> str:
+        return f"{'https' if self.is_tls else 'http'}://127.0.0.1:{self.port}/"
+
+    def close_connections(self) -> None:
+        for writer in self._writers:
+            writer.close()
+
+    async def arrived(self, what: str) -> None:
+        async with self._has_arrived, asyncio.timeout(10):
+            await self._has_arrived.wait_for(lambda: self.arrivals[what] > 0)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-                number = 0
-                while await self._answer(reader, writer, number):
-                    number += 1
+                while await self._answer(reader, writer):
+                    pass
         finally:
             writer.close()
             self._writers.discard(writer)
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int) -> bool:
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         method, path, _ = head.split("\r\n", 1)[0].split(" ")
-        size = next((int(line[15:]) for line in head.lower().split("\r\n") if line.startswith("content-length:")), 0)
+        size = next(
+            (int(line[15:]) for line in head.lower().split("\r\n") if line.startswith("content-length:")), 0
+        )
         await reader.readexactly(size)
         self.arrivals[f"{method} {path}"] += 1
-        if number:
-            self.reused[f"{method} {path}"] += 1
+        async with self._has_arrived:
+            self._has_arrived.notify_all()
         manner = path.strip("/").split("/")[0]
         if manner == "favicon.ico" or not manner:
             writer.write(
-                b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % len(_PAGE) + _PAGE
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % len(_PAGE)
+                + _PAGE
             )
             return True
         return await self._end(writer, manner, attempt=self.arrivals[f"{method} {path}"])
 
     async def _end(self, writer: asyncio.StreamWriter, manner: str, attempt: int) -> bool:
-        """End the connection in the named manner. Second attempts are answered, so that a re-send is seen to succeed."""
+        """End the connection in the named manner; answer a second attempt, so that a re-send shows."""
         if attempt > 1 or manner == "ok":
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
             return True
         first, _, last = manner.rpartition("-")
+        if manner == "never":
+            await asyncio.Event().wait()
         if first == "torn":
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Le")
             await asyncio.sleep(0.05)
