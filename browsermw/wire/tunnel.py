@@ -9,6 +9,7 @@ twice.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import struct
 from typing import TYPE_CHECKING, Final, Protocol, cast
@@ -124,7 +125,8 @@ class Tunnel(asyncio.Protocol):
             self._drop_browser()
             return False
         self._browser_left()
-        self._server.write_eof()
+        with contextlib.suppress(OSError):  # the server is gone too; its end has not been read yet
+            self._server.write_eof()
         self._server_spoke_at = self._loop.time()
         self._stop_timer()
         self._watch_for_abandonment()
@@ -256,7 +258,8 @@ class Tunnel(asyncio.Protocol):
         self._is_over = True
         self._stop_timer()
         if self._browser.can_write_eof() and not self._browser.is_closing():
-            self._browser.write_eof()
+            with contextlib.suppress(OSError):  # the browser was killed; its end has not been read yet
+                self._browser.write_eof()
         self._browser.resume_reading()
         self._timer = self._loop.call_later(_LINGER_S, self._stop_lingering)
 

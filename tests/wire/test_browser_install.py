@@ -173,14 +173,6 @@ class TestFindBrowser:
         with pytest.raises(BrowserMissing, match=r"does not answer --version \(exit code 3\)"):
             find_browser()
 
-    def test_playwright_is_not_imported_for_it(self, machine: Machine) -> None:
-        machine.downloaded()
-        program = (
-            "import sys; from browsermw.wire.browser_find import find_browser; found = find_browser(); "
-            "sys.exit(found is None or found.source != 'playwright' or 'playwright' in sys.modules)"
-        )
-        assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
-
 
 class TestInstallBrowser:
     def test_nothing_is_downloaded_while_a_browser_is_there(self, machine: Machine) -> None:
