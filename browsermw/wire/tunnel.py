@@ -157,14 +157,14 @@ class Tunnel(asyncio.Protocol):
     def _browser_left(self) -> None:
         """The browser gave this connection up, while the server did not."""
         target = self._handshake.target
-        assert target is not None  # noqa: S101
+        assert target is not None
         if self._exchange.would_be_resent(self._doubt_since()):
             self._owner.reach.bar(target.host, target.port)
 
     def _forward_to_server(self, chunk: bytes) -> None:
         server, target = self._server, self._handshake.target
-        assert server is not None  # noqa: S101
-        assert target is not None  # noqa: S101
+        assert server is not None
+        assert target is not None
         at = self._loop.time()
         self._exchange.sent(chunk, at)
         self._owner.reach.touched(target.host, target.port, at)
@@ -175,7 +175,7 @@ class Tunnel(asyncio.Protocol):
 
     async def _dial(self) -> None:
         target = self._handshake.target
-        assert target is not None  # noqa: S101
+        assert target is not None
         try:
             connected = await self._owner.dial(target)
         except DialError as error:
@@ -194,7 +194,7 @@ class Tunnel(asyncio.Protocol):
             _reset(transport)
             return
         target = self._handshake.target
-        assert target is not None  # noqa: S101
+        assert target is not None
         self._server = transport
         self._owner.reach.touched(target.host, target.port, self._loop.time())
         transport.set_write_buffer_limits(high=_WRITE_BUFFER_SIZE)
@@ -233,7 +233,7 @@ class Tunnel(asyncio.Protocol):
     def _server_ended(self, *, is_reset: bool) -> None:
         """Show the browser the end as it came, or a broken answer where its request must not come again."""
         server = self._server
-        assert server is not None  # noqa: S101
+        assert server is not None
         tail = self._exchange.ending(self._doubt_since(), is_reset=is_reset)
         if is_reset:
             _reset(server)
@@ -248,7 +248,7 @@ class Tunnel(asyncio.Protocol):
 
     def _doubt_since(self) -> float | None:
         target = self._handshake.target
-        assert target is not None  # noqa: S101
+        assert target is not None
         return self._owner.reach.doubt_since(target.host, target.port)
 
     # Ends.
