@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import bindparam, insert, select, update
 
-from browsermw.errors import Held, IllegalTransition, Quarantined
+from browsermw.errors import IllegalTransition, Quarantined
 from browsermw.ledger import reading, schema
 from browsermw.ledger.chain import add_checkpoint
-from browsermw.ledger.standing import demand_run, standing_for_action, superseded, update_run
+from browsermw.ledger.standing import demand_run, held, standing_for_action, superseded, update_run
 from browsermw.ledger.steps import Steps
 from browsermw.models import Action, Effect
 from browsermw.protocol.admission import Refusal, refuse_action
@@ -159,11 +159,7 @@ def _refused(conn: Connection, refusal: Refusal, grant: Grant, runtime: str) -> 
     if refusal is Refusal.SUPERSEDED:
         return superseded(grant)
     if refusal is Refusal.HELD:
-        return Held(
-            f"Nothing left the browser: this runtime is {runtime} and admits no work. "
-            "The work keeps its place and its attempt count; try again after `browsermw reopen`.",
-            facts={"run_id": grant.run_id, "state": str(runtime)},
-        )
+        return held(runtime, run_id=grant.run_id)
     ids = [it.quarantine_id for it in reading.quarantined(conn, grant.run_id)]
     return Quarantined(
         f"Nothing left the browser: run {grant.run_id} has {len(ids)} in doubt ({', '.join(ids[:3])}) and is "

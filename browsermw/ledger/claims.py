@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
-from browsermw.errors import Held, RunOwned
+from browsermw.errors import RunOwned
 from browsermw.ledger import boots, reading, schema
 from browsermw.ledger.actions import observe_answered, settle_action
 from browsermw.ledger.chain import check_chain, check_phases
 from browsermw.ledger.contract import Claim, Grant
-from browsermw.ledger.standing import UNREAD_EFFECT, demand_run, doubt_count, lock_run, runtime_state, update_run
+from browsermw.ledger.standing import UNREAD_EFFECT, demand_run, doubt_count, held, lock_run, runtime_state, update_run
 from browsermw.ledger.steps import Steps
 from browsermw.models import ResumeReport
 from browsermw.protocol.admission import refuse_claim
@@ -112,11 +112,7 @@ def _admit(conn: Connection, runtime: str) -> None:
     text = conn.scalar(select(table.c.state).where(table.c.runtime == runtime).with_for_update(read=True))
     state = runtime_state(str(text))
     if refuse_claim(state) is not None:
-        raise Held(
-            f"Nothing left the browser: runtime {runtime} is {state} and admits no work. "
-            "The work keeps its place and its attempt count; try again after `browsermw reopen`.",
-            facts={"runtime": runtime, "state": str(state)},
-        )
+        raise held(state, runtime=runtime)
 
 
 def _demand_dead(conn: Connection, dialect: Dialect, run: AnyRow, boot_id: str) -> None:
@@ -184,7 +180,10 @@ def _report(conn: Connection, grant: Grant, last: Checkpoint | None) -> ResumeRe
     """What the run has behind it, after the sweep."""
     every = reading.actions(conn, grant.run_id)
     unread = conn.execute(
-        select(E).join(A, A.c.action_id == E.c.action_id).where(E.c.run_id == grant.run_id, UNREAD_EFFECT),
+        select(E)
+        .join(A, A.c.action_id == E.c.action_id)
+        .where(E.c.run_id == grant.run_id, UNREAD_EFFECT)
+        .order_by(E.c.action_seq, E.c.ordinal),
         {"fence": grant.fence},
     )
     left_open = select(A.c.action_id).where(A.c.run_id == grant.run_id, A.c.closed_at.is_(None))

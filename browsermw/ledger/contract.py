@@ -8,7 +8,9 @@ into the transitions log in the same transaction.
 
 Errors, always these and never the database driver's: ``LedgerUnavailable`` (nothing was written),
 ``LedgerCorrupt`` (names the record), ``Superseded``, ``IllegalTransition``, ``Held``, ``RunOwned``,
-``RuntimeOwned``, ``Quarantined``. Nothing may leave the browser after any of them.
+``RuntimeOwned``, ``Quarantined``. Nothing may leave the browser after any of them. ``KeyError`` names an action, an
+effect, a run or a quarantine that is not there. A ledger belongs to the process that opened it; a forked child must
+open its own.
 """
 
 from __future__ import annotations
@@ -180,7 +182,11 @@ class Ledger(Protocol):
         """
 
     def renew(self, boot_id: str) -> None:
-        """Renew the boot's lease on the server's clock (PostgreSQL; on SQLite the lock file speaks)."""
+        """Renew the boot's lease on the server's clock (PostgreSQL; on SQLite the lock file speaks).
+
+        Raises:
+            Superseded: The boot was taken for dead, and another boot of its runtime was opened.
+        """
 
     def close_boot(self, boot_id: str) -> None:
         """The process ends in order: mark the boot closed and drop its lock."""
@@ -211,14 +217,19 @@ class Ledger(Protocol):
         """
 
     def dispatch_effect(self, grant: Grant, plan: EffectPlan) -> Dispatch:
-        """Ask ``admission.refuse_effect`` and write DISPATCHED or REFUSED, with the action's phase."""
+        """Ask ``admission.refuse_effect`` and write DISPATCHED or REFUSED, with the action's phase.
+
+        Raises:
+            IllegalTransition: The action was closed and has ended; what a page sends after that needs an action
+                of kind ``page``. Nothing was written.
+        """
 
     def answer_effect(self, grant: Grant, effect_id: str, answer: Answer) -> Effect:
         """Write what became of a DISPATCHED effect, with the action's phase.
 
         ``accepted``, ``rejected``, ``ambiguous`` → ACKNOWLEDGED; ``not_sent`` → ABANDONED; ``unknown`` →
-        NEEDS_REVIEW. For an effect that is in NEEDS_REVIEW already (a late answer) nothing changes but a line of
-        evidence; the effect is returned as it is.
+        NEEDS_REVIEW. For an effect that is in NEEDS_REVIEW already, or was settled by a verdict (a late answer),
+        nothing changes but a line of evidence; the effect is returned as it is.
         """
 
     def close_action(self, grant: Grant, action_id: str, after: Sighting, *, failed: str | None) -> Action:

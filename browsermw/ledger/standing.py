@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, bindparam, func, literal, null, or_, select, update
 
-from browsermw.errors import Superseded
+from browsermw.errors import Held, Superseded
 from browsermw.ledger import schema
 from browsermw.ledger.reading import corrupt
 from browsermw.protocol.admission import Standing
@@ -113,6 +113,15 @@ def superseded(grant: Grant) -> Superseded:
         f"Nothing left the browser: this process no longer owns run {grant.run_id} (its fence was {grant.fence}). "
         "Stop this agent; the run goes on where the new owner is.",
         facts={"run_id": grant.run_id, "boot_id": grant.boot_id, "fence": grant.fence},
+    )
+
+
+def held(state: str, **facts: object) -> Held:
+    """The error for a runtime that admits no work."""
+    return Held(
+        f"Nothing left the browser: this runtime is {state} and admits no work. "
+        "The work keeps its place and its attempt count; try again after `browsermw reopen`.",
+        facts={"state": str(state), **facts},
     )
 
 

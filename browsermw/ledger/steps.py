@@ -37,7 +37,7 @@ PHASES = {
 STEPS_TAKEN = "browsermw_steps"
 """Key in the connection's ``info`` under which the store finds the lines that it announces after the commit."""
 
-_INSERT_LINES = insert(schema.transitions)
+_INSERT_LINE = insert(schema.transitions).inline()
 _UPDATES: Mapping[str, Update] = {
     entity: update(key.table).where(key == bindparam("key_"), PHASES[entity] == bindparam("old_"))
     for entity, key in KEYS.items()
@@ -101,10 +101,12 @@ class Steps:
 
     def write_log(self) -> None:
         """Write the collected lines; the last thing in each transaction that took steps."""
-        if self._lines:
-            self.conn.execute(_INSERT_LINES, self._lines)
-            self.conn.info.setdefault(STEPS_TAKEN, []).extend(self._lines)
-            self._lines = []
+        # One by one: psycopg's executemany ends with a Flush, after which PostgreSQL 18 no longer counts the
+        # connection as idle, so that a stopped process would keep its row locks for ever (measured).
+        for line in self._lines:
+            self.conn.execute(_INSERT_LINE, line)
+        self.conn.info.setdefault(STEPS_TAKEN, []).extend(self._lines)
+        self._lines = []
 
     def _note(self, entity: str, entity_id: str, old: StrEnum | None, new: StrEnum, why: str) -> None:
         self._lines.append(

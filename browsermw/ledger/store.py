@@ -7,6 +7,7 @@ is reported as not written; a record that was written after all then counts as a
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -52,6 +53,7 @@ class SqlLedger:
         self.writer_count = dialect.writer_count
         self.lease_needed = dialect.lease_until() is not None
         self.key_path = dialect.key_path
+        self._pid = os.getpid()
 
     @property
     def url(self) -> str:
@@ -198,6 +200,8 @@ class SqlLedger:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
+        if os.getpid() != self._pid:
+            raise self._dialect.unavailable("this is a forked child; its parent holds the connections and the locks")
         try:
             yield
         except SQLAlchemyError as error:
