@@ -128,10 +128,9 @@ def action_with_effects(conn: Connection, run_id: str, action_id: str) -> tuple[
 def follow(action: AnyRow, effects: Collection[Phase], *, closed: bool) -> Phase:
     """The phase that an action takes from its effects.
 
-    An action that is in doubt on its own account (nobody saw what it sent) stays so: only a verdict ends doubt.
+    One that moved without them keeps its phase: in doubt on its own account, because nobody saw what it sent, until
+    a verdict ends that; or settled by one.
     """
-    if action.phase == Phase.NEEDS_REVIEW and action.doubt_at is not None:
-        return Phase.NEEDS_REVIEW
     if action.phase != Phase.PLANNED and not set(effects) - {Phase.REFUSED}:
         return Phase(action.phase)
     return action_phase(effects, closed=closed)

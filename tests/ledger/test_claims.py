@@ -94,6 +94,7 @@ def test_intent_on_a_weak_wire_is_in_doubt_unless_it_only_reads(agent: Make) -> 
     assert (doubt.quarantine_id, doubt.effect) == (click.action_id, None)
     assert [action.action_id for action in report.never_left] == [read.action_id]
     assert after.dispatch(after.plan(reads_only=True)).refusal is Refusal.QUARANTINED
+    assert after.close(click).phase is Phase.NEEDS_REVIEW
     after.settle(click.action_id, "committed")
     assert after.ledger.actions("invoice-8472")[0].phase is Phase.ACKNOWLEDGED
     after.die()

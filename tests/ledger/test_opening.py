@@ -17,9 +17,11 @@ from browsermw.errors import LedgerUnavailable
 from browsermw.ledger import migrations, open_ledger, schema
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable
     from pathlib import Path
 
+    Start = Callable[..., subprocess.Popen[str]]
     Make = Callable[..., Any]
     Sql = Callable[[str], list[Any]]
 
@@ -87,6 +89,11 @@ def test_an_empty_postgresql_database_is_migrated(empty_postgres_url: str) -> No
     ledger = open_ledger(empty_postgres_url, create=False)
     assert ledger.writer_count == 5
     ledger.close()
+
+
+def test_processes_that_open_an_empty_database_at_once_migrate_it_once(child: Start, empty_postgres_url: str) -> None:
+    openers = [child(empty_postgres_url, "write", "1") for _ in range(3)]
+    assert [opener.communicate()[0] for opener in openers] == ["ready\n"] * 3
 
 
 def test_a_newer_ledger_is_refused(url: str, sql: Sql) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,9 @@ from alembic.script import ScriptDirectory
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+_alone = threading.Lock()
+"""Alembic keeps its context in a global."""
+
 
 def upgrade(conn: Connection) -> None:
     """Bring the schema to its newest revision.
@@ -21,7 +25,8 @@ def upgrade(conn: Connection) -> None:
     """
     config = _config()
     config.attributes["connection"] = conn
-    command.upgrade(config, "head")
+    with _alone:
+        command.upgrade(config, "head")
 
 
 def revisions() -> frozenset[str]:
