@@ -87,9 +87,7 @@ def _kind(error: OSError) -> str:
 
 
 async def _through_socks5(host: str, port: int, upstream: Upstream, timeout_s: float) -> socket.socket:
-    proxy = Proxy(
-        ProxyType.SOCKS5, upstream.host, upstream.port, upstream.username, upstream.password, rdns=True
-    )
+    proxy = Proxy(ProxyType.SOCKS5, upstream.host, upstream.port, upstream.username, upstream.password, rdns=True)
     try:
         connected: socket.socket = await proxy.connect(host, port, timeout=timeout_s)
     except ProxyTimeoutError as error:

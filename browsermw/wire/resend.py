@@ -31,9 +31,7 @@ HTTP_POISON: Final = (
     b"HTTP/1.1 502 Connection lost, not sent again\r\nConnection: close\r\n"
     b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n"
 )
-TLS_POISON: Final = (
-    b"connection lost, not sent again\r\n"  # no record starts with "co": ERR_SSL_PROTOCOL_ERROR
-)
+TLS_POISON: Final = b"connection lost, not sent again\r\n"  # no record starts with "co": ERR_SSL_PROTOCOL_ERROR
 
 _MAX_HEAD_SIZE: Final = 256 * 1024  # Chromium's own limit
 _RECORD_HEAD_SIZE: Final = 5
@@ -143,11 +141,7 @@ class Exchange:
         return self._is_multiplexed is True and self._may_have_left(doubt_since)
 
     def _may_have_left(self, doubt_since: float | None) -> bool:
-        return (
-            doubt_since is not None
-            and self._last_request_at is not None
-            and self._last_request_at >= doubt_since
-        )
+        return doubt_since is not None and self._last_request_at is not None and self._last_request_at >= doubt_since
 
     def _received_head(self, stream: bytes, doubt_since: float | None) -> bytes:
         passed = b""

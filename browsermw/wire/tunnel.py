@@ -282,9 +282,7 @@ class Tunnel(asyncio.Protocol):
         if silent_s >= _ABANDONED_AFTER_S:
             self.cut()
         elif not self._is_over:
-            self._timer = self._loop.call_later(
-                _ABANDONED_AFTER_S - silent_s + 0.1, self._watch_for_abandonment
-            )
+            self._timer = self._loop.call_later(_ABANDONED_AFTER_S - silent_s + 0.1, self._watch_for_abandonment)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -320,9 +318,7 @@ class _ServerSide(asyncio.Protocol):
 
 def _arm_reset(transport: asyncio.BaseTransport) -> None:
     """Make the close of this connection a reset, which drops what the kernel still holds for the peer."""
-    transport.get_extra_info("socket").setsockopt(
-        socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
-    )
+    transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 def _reset(transport: asyncio.Transport) -> None:

@@ -50,21 +50,15 @@ class Upstream:
         except ValueError as error:
             raise ValueError(f"proxy server {shown!r}: the port is not a number below 65536.") from error
         if not parts.hostname or port == 0 or parts.path.strip("/") or parts.query or parts.fragment:
-            raise ValueError(
-                f"proxy server {shown!r}: expected host:port, http://host:port or socks5://host:port."
-            )
+            raise ValueError(f"proxy server {shown!r}: expected host:port, http://host:port or socks5://host:port.")
         if parts.username is not None:
-            raise ValueError(
-                f"proxy server {shown!r}: give credentials as 'username' and 'password', not in the URL."
-            )
+            raise ValueError(f"proxy server {shown!r}: give credentials as 'username' and 'password', not in the URL.")
         username, password = proxy.get("username"), proxy.get("password")
         _check_credentials(parts.scheme, username, password)
         bypass = tuple(entry.strip().lower() for entry in proxy.get("bypass", "").split(",") if entry.strip())
         for entry in bypass:
             if "://" in entry:
-                raise ValueError(
-                    f"proxy bypass {entry!r}: the relay sees no URL schemes; name the host alone."
-                )
+                raise ValueError(f"proxy bypass {entry!r}: the relay sees no URL schemes; name the host alone.")
         return cls(parts.scheme, parts.hostname, port, username, password, bypass)
 
     def bypasses(self, host: str, port: int) -> bool:

@@ -79,9 +79,7 @@ class CountingServer:
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         method, path, _ = head.split("\r\n", 1)[0].split(" ")
-        size = next(
-            (int(line[15:]) for line in head.lower().split("\r\n") if line.startswith("content-length:")), 0
-        )
+        size = next((int(line[15:]) for line in head.lower().split("\r\n") if line.startswith("content-length:")), 0)
         await reader.readexactly(size)
         self.arrivals[f"{method} {path}"] += 1
         async with self._has_arrived:
@@ -89,8 +87,7 @@ class CountingServer:
         manner = path.strip("/").split("/")[0]
         if manner == "favicon.ico" or not manner:
             writer.write(
-                b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % len(_PAGE)
-                + _PAGE
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % len(_PAGE) + _PAGE
             )
             return True
         return await self._end(writer, manner, attempt=self.arrivals[f"{method} {path}"])

@@ -99,9 +99,7 @@ async def is_cut(reader: asyncio.StreamReader) -> bool:
 # Admission.
 
 
-async def test_nothing_is_dialled_before_the_gate_and_nothing_is_lost_after(
-    relay: Relay, origin: Origin
-) -> None:
+async def test_nothing_is_dialled_before_the_gate_and_nothing_is_lost_after(relay: Relay, origin: Origin) -> None:
     reader, writer = await ask(relay, connect_bytes("127.0.0.1", origin.port))
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(reader.readexactly(1), 0.2)
@@ -416,9 +414,7 @@ async def test_close_cuts_what_is_left(origin: Origin) -> None:
 def upstream_of(proxy: HttpProxy | Socks5Proxy, *, password: str = PASSWORD, bypass: str = "") -> Upstream:
     scheme = "http" if isinstance(proxy, HttpProxy) else "socks5"
     server = f"{scheme}://127.0.0.1:{proxy.port}"
-    return Upstream.from_playwright(
-        {"server": server, "username": USERNAME, "password": password, "bypass": bypass}
-    )
+    return Upstream.from_playwright({"server": server, "username": USERNAME, "password": password, "bypass": bypass})
 
 
 @pytest.fixture(params=[HttpProxy, Socks5Proxy])

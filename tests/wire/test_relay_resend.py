@@ -133,9 +133,7 @@ async def test_gets_keep_their_retry_when_no_effect_is_in_flight(
     assert shop.arrivals["GET /get-fin/1"] == 2
 
 
-async def test_a_cut_does_not_send_again_after_the_gate_is_back(
-    page: Page, relay: Relay, shop: CountingServer
-) -> None:
+async def test_a_cut_does_not_send_again_after_the_gate_is_back(page: Page, relay: Relay, shop: CountingServer) -> None:
     for number in range(_ROUND_COUNT):
         await page.goto(shop.url)
         path = f"/never/{number}"

@@ -41,13 +41,9 @@ def encrypted(first_request: bytes, at: float = 1.0) -> Exchange:
 _cuts = st.lists(st.integers(0, 10_000), max_size=8)
 _streams = st.one_of(
     st.binary(max_size=200),
-    st.lists(st.builds(record, st.sampled_from([20, 21, 22, 23, 24]), st.integers(0, 60)), max_size=6).map(
-        b"".join
-    ),
+    st.lists(st.builds(record, st.sampled_from([20, 21, 22, 23, 24]), st.integers(0, 60)), max_size=6).map(b"".join),
     st.lists(
-        st.sampled_from(
-            [b"HTTP/1.1 ", b"200", b"103", b"101", b"408", b" OK", b"\r\n", b"\r\n\r\n", b"\n\n", b"body"]
-        ),
+        st.sampled_from([b"HTTP/1.1 ", b"200", b"103", b"101", b"408", b" OK", b"\r\n", b"\r\n\r\n", b"\n\n", b"body"]),
         max_size=10,
     ).map(b"".join),
 )
@@ -82,9 +78,7 @@ def test_in_doubt_what_passes_is_a_beginning_of_what_came(stream: bytes, cuts: l
 
 
 @given(cuts=_cuts, is_reset=st.booleans(), first_size=st.sampled_from([87, 700]))
-def test_a_farewell_in_doubt_is_replaced_however_it_arrives(
-    cuts: list[int], is_reset: bool, first_size: int
-) -> None:
+def test_a_farewell_in_doubt_is_replaced_however_it_arrives(cuts: list[int], is_reset: bool, first_size: int) -> None:
     exchange = encrypted(record(23, first_size))
     passed = b"".join(exchange.received(piece, 1.0) for piece in pieces(_FAREWELL, cuts) if not exchange.over)
     assert (passed, exchange.over) == (b"", True)
@@ -136,9 +130,7 @@ def test_tls_1_2_requests_are_recognised() -> None:
     assert exchange.ending(1.0, is_reset=False) == TLS_POISON
 
 
-@pytest.mark.parametrize(
-    "answer", [b"", b"HT", b"HTTP/1.1 200 OK\r\nX: y", b"HTTP/1.1 408 Request Timeout\r\n\r\n"]
-)
+@pytest.mark.parametrize("answer", [b"", b"HT", b"HTTP/1.1 200 OK\r\nX: y", b"HTTP/1.1 408 Request Timeout\r\n\r\n"])
 @pytest.mark.parametrize("hints", [b"", b"HTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n"])
 def test_a_plain_answer_that_never_came_whole_is_replaced(hints: bytes, answer: bytes) -> None:
     exchange = Exchange()

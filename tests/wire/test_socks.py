@@ -45,9 +45,7 @@ _NEAR_MISSES = st.tuples(
 
 
 @given(stream=st.binary(max_size=600) | _NEAR_MISSES, cuts=st.lists(st.integers(0, 600), max_size=10))
-def test_any_bytes_in_any_pieces_are_read_alike_and_nonsense_is_not_accepted(
-    stream: bytes, cuts: list[int]
-) -> None:
+def test_any_bytes_in_any_pieces_are_read_alike_and_nonsense_is_not_accepted(stream: bytes, cuts: list[int]) -> None:
     pieced, pieced_answer = feed_in_pieces(stream, cuts)
     whole, whole_answer = feed_in_pieces(stream, [])
     assert (pieced.target, pieced.failed, pieced.surplus) == (whole.target, whole.failed, whole.surplus)
@@ -71,20 +69,14 @@ def test_a_sound_connect_is_understood(host: str, port: int, surplus: bytes, cut
 
 
 @given(address=st.ip_addresses(), port=st.integers(1, 65535))
-def test_raw_addresses_are_understood(
-    address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int
-) -> None:
+def test_raw_addresses_are_understood(address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int) -> None:
     kind = 1 if address.version == 4 else 4
-    handshake, _ = feed_in_pieces(
-        _GREETING + bytes([5, 1, 0, kind]) + address.packed + port.to_bytes(2, "big"), []
-    )
+    handshake, _ = feed_in_pieces(_GREETING + bytes([5, 1, 0, kind]) + address.packed + port.to_bytes(2, "big"), [])
     assert handshake.target == Target(str(address), port)
 
 
 def test_a_name_with_control_bytes_or_a_path_is_refused() -> None:
     for name in (b"a\r\nb", b"a/b", b"user@host", b"\xff\xfe", b"a b"):
-        handshake, answer = feed_in_pieces(
-            _GREETING + bytes([5, 1, 0, 3, len(name)]) + name + b"\x00\x50", []
-        )
+        handshake, answer = feed_in_pieces(_GREETING + bytes([5, 1, 0, 3, len(name)]) + name + b"\x00\x50", [])
         assert handshake.failed
         assert answer[2:4] == b"\x05\x01"
