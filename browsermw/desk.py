@@ -262,17 +262,21 @@ class Desk:
             return ActionClosed()
         scope.given_up = ask.failed is not None
         try:
-            await scope.quiet.wait()
+            await scope.decided()
             if scope.planned or not scope.lazy:
-                # The look is also the proof that the page's own requests of this action have reached the gate.
+                # The page has run what the call set off; its requests take another way and are mostly here by now.
                 after = await self._sight.look(run, scope.page_id)
-                await scope.quiet.wait()
+                await scope.decided()
+                # A request that comes while this is being written would be an effect of an action that has ended, and
+                # refused. From this line on it makes an action of its own.
+                run.scopes.remove(scope)
                 close = partial(self._ledger.close_action, run.grant, scope.action_id, after, failed=ask.failed)
                 await self._call(close)
         except LedgerUnavailable as error:
             raise LedgerUnavailable(_after_failed(scope, error)) from error
         finally:
-            run.scopes.remove(scope)
+            if scope in run.scopes:
+                run.scopes.remove(scope)
         waiting = tuple(effect for _, effect in run.unanswered_on(scope.page_id) if effect.effect_id not in scope.left)
         return ActionClosed(tuple(scope.refusals), tuple(scope.unanswered.values()), len(scope.left), waiting)
 

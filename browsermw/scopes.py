@@ -76,6 +76,11 @@ class Scope:
         if not self._deciding_count:
             self.quiet.set()
 
+    async def decided(self) -> None:
+        """Wait until no request of this action is being decided; that still holds when the caller goes on."""
+        while not self.quiet.is_set():
+            await self.quiet.wait()
+
 
 @dataclass(eq=False)
 class GuardedRun:
