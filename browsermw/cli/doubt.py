@@ -8,10 +8,9 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from rich.padding import Padding
 from rich.text import Text
 
-from browsermw.cli.output import cell, moment
+from browsermw.cli.output import cell, indented, moment
 from browsermw.protocol.phases import Phase
 
 if TYPE_CHECKING:
@@ -59,12 +58,12 @@ def show_doubt(console: Console, doubt: Quarantine, ledger_argument: str) -> Non
         f"in doubt since {moment(doubt.since)}: {doubt.reason}",
     ]
     for line in lines:
-        console.print(Padding(cell(line), (0, 0, 0, 2)))
+        console.print(indented(cell(line), 2))
     if not open_still:
-        console.print(Padding(cell(f"settled: {doubt_phase(doubt)}", "green"), (0, 0, 0, 2)))
+        console.print(indented(cell(f"settled: {doubt_phase(doubt)}", "green"), 2))
         return
     for verdict, consequence in CONSEQUENCES.items():
-        console.print(Padding(cell(consequence), (0, 0, 0, 2)))
+        console.print(indented(cell(consequence), 2))
         console.print(Text("    " + resolve_command(doubt, verdict, ledger_argument), style="bold"), soft_wrap=True)
 
 

@@ -15,6 +15,7 @@ import typer
 from pydantic import BaseModel
 from rich import box
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -55,6 +56,11 @@ def plain(text: str) -> str:
 def cell(value: object, style: str = "") -> Text:
     """A value for a table; what is not there is a dash."""
     return Text("-" if value is None or value == "" else plain(str(value)), style=style)
+
+
+def indented(text: Text, by: int) -> Padding:
+    """A paragraph that keeps its indent where it is broken."""
+    return Padding(text, (0, 0, 0, by), expand=False)
 
 
 def phase(name: str) -> Text:
