@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from browsermw.cli import install_browser, quarantine, runs, show, status
+from browsermw.cli import demo, install_browser, quarantine, runs, show, status
 from browsermw.cli.exits import EPILOG
 
 __all__ = ["app", "main"]
@@ -37,6 +37,7 @@ def _root(
     """Makes browser agents safe to interrupt: nothing is sent twice, nothing in doubt is guessed."""
 
 
+app.command("demo", epilog=EPILOG)(demo.command)
 app.command("status", epilog=EPILOG)(status.command)
 app.command("runs", epilog=EPILOG)(runs.command)
 app.command("show", epilog=EPILOG)(show.command)
