@@ -12,6 +12,7 @@ itself.
 from __future__ import annotations
 
 import asyncio
+import secrets
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
@@ -59,18 +60,26 @@ class Relay:
         self._is_empty = asyncio.Event()
         self._is_empty.set()
         self._on_first_connection: Callable[[], None] | None = None
+        self._host = f"127.{1 + secrets.randbelow(254)}.{secrets.randbelow(256)}.{1 + secrets.randbelow(254)}"
         self._port = 0
 
     # What the runtime calls.
 
     async def start(self) -> int:
-        """Listen on a free port of 127.0.0.1.
+        """Listen on a free port of a loopback address that no other relay of this machine is likely to have.
+
+        A browser that outlived its agent still knows the address of its dead relay. On a shared 127.0.0.1 the kernel
+        may give that very port to the relay of the next agent, and the orphan would send through it, past every gate.
 
         Returns:
             The port.
         """
         loop = asyncio.get_running_loop()
-        self._listener = await loop.create_server(lambda: Tunnel(self), "127.0.0.1", 0, backlog=512)
+        try:
+            self._listener = await loop.create_server(lambda: Tunnel(self), self._host, 0, backlog=512)
+        except OSError:  # macOS has no loopback address but this one
+            self._host = "127.0.0.1"
+            self._listener = await loop.create_server(lambda: Tunnel(self), self._host, 0, backlog=512)
         self._port = int(self._listener.sockets[0].getsockname()[1])
         return self._port
 
@@ -82,7 +91,12 @@ class Relay:
     @property
     def server(self) -> str:
         """What to give a browser as its proxy."""
-        return f"socks5://127.0.0.1:{self._port}"
+        return f"socks5://{self._host}:{self._port}"
+
+    @property
+    def host(self) -> str:
+        """The loopback address it listens on."""
+        return self._host
 
     def on_first_connection(self, callback: Callable[[], None]) -> None:
         """Have `callback` called in the loop, once, when the browser first connects (now, if it has)."""

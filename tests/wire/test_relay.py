@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import socket
 import struct
+import sys
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -69,7 +71,7 @@ def connect_bytes(host: str, port: int, *, command: int = 1) -> bytes:
 
 async def ask(relay: Relay, request: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect to the relay, send greeting and request, take the greeting's answer."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", relay.port)
+    reader, writer = await asyncio.open_connection(relay.host, relay.port)
     writer.write(request)
     assert await reader.readexactly(2) == b"\x05\x00"
     return reader, writer
@@ -205,7 +207,7 @@ async def test_other_commands_are_answered_as_unsupported(relay: Relay) -> None:
 )
 async def test_a_malformed_handshake_is_closed(relay: Relay, nonsense: bytes) -> None:
     relay.open()
-    reader, writer = await asyncio.open_connection("127.0.0.1", relay.port)
+    reader, writer = await asyncio.open_connection(relay.host, relay.port)
     writer.write(nonsense)
     assert await reader.read() in {b"", b"\x05\xff"}
     writer.close()
@@ -400,7 +402,7 @@ async def test_close_cuts_what_is_left(origin: Origin) -> None:
     assert await is_cut(reader)
     assert await is_cut(waiting[0])
     with pytest.raises(ConnectionRefusedError):
-        await asyncio.open_connection("127.0.0.1", relay.port)
+        await asyncio.open_connection(relay.host, relay.port)
     writer.close()
     waiting[1].close()
 
@@ -468,3 +470,18 @@ async def test_an_absent_proxy_is_the_failure_and_is_not_gone_round(origin: Orig
 async def test_a_target_that_refuses_behind_a_socks_proxy_is_refused(free_port: int) -> None:
     async with Socks5Proxy() as proxy, relay_behind(upstream_of(proxy)) as relay:
         assert await reply_code(relay, "127.0.0.1", free_port) == 5
+
+
+async def test_two_relays_do_not_share_an_address_so_that_an_orphaned_browser_finds_no_way_out() -> None:
+    relays = [Relay() for _ in range(3)]
+    try:
+        for relay in relays:
+            await relay.start()
+        hosts = {relay.host for relay in relays}
+        assert all(ip_address(host).is_loopback for host in hosts)
+        if sys.platform == "linux":
+            assert len(hosts) == len(relays)
+            assert "127.0.0.1" not in hosts
+    finally:
+        for relay in relays:
+            await relay.close()
