@@ -280,7 +280,7 @@ async def test_a_dial_that_takes_too_long_is_a_timeout(monkeypatch: pytest.Monke
     relay.open()
     monkeypatch.setattr(asyncio.get_running_loop(), "sock_connect", never)
     async with asyncio.timeout(5):
-        with socket.create_connection(("127.0.0.1", relay.port)) as client:
+        with socket.create_connection((relay.host, relay.port)) as client:
             client.sendall(connect_bytes("127.0.0.1", 9))
             assert await asyncio.to_thread(client.recv, 2) == b"\x05\x00"
             assert (await asyncio.to_thread(client.recv, 10))[1] == 6
