@@ -43,6 +43,9 @@ class Run:
         phase: Phase in which it was left; ``ACTIVE`` while it is open, ``None`` before.
     """
 
+    FOR_HOOKS = ("abandon", "identify")
+    """Members that other modules of the package use and users do not."""
+
     def __init__(self, runtime: Runtime, run_id: str, labels: dict[str, str], wait_s: float) -> None:
         self.run_id = run_id
         self.runtime = runtime

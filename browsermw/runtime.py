@@ -69,6 +69,9 @@ class Runtime:
         policy: The rules.
     """
 
+    FOR_HOOKS = ("browsers_for", "enter_run", "leave_run", "desk", "submit", "ledger_call", "ledger_work")
+    """Members that other modules of the package use and users do not."""
+
     def __init__(self, url: str | None, *, runtime: str, policy: Policy | None) -> None:
         self.name = checked_name("runtime", runtime)
         self.boot_id = new_id("b")
