@@ -86,6 +86,8 @@ def test_show_has_the_status_and_the_external_id_of_an_answer(scene: Scene) -> N
 def test_show_adds_transitions_and_checkpoints_where_asked(scene: Scene) -> None:
     scene.answered_run("invoice-1")
     assert set(scene.json("show", "invoice-1")) == {"run", "actions", "quarantined", "unswept_doubt_count"}
+    assert "checkpoints" not in scene.json("show", "invoice-1", "--transitions")
+    assert "transitions" not in scene.json("show", "invoice-1", "--checkpoints")
     story = scene.json("show", "invoice-1", "--transitions", "--checkpoints")
     assert [it["moment"] for it in story["checkpoints"]] == ["before", "after"]
     assert story["transitions"][0]["new"] == "ACTIVE"
