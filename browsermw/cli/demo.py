@@ -102,6 +102,6 @@ def _show_ways_to_look(ending: Ending, url: str) -> None:
     with opened(url) as ledger:
         argument = ledger_argument(url, ledger)
     console = out()
-    console.print("To look at the ledger:")
+    console.print("To look at the ledger:" if argument else "To look at the ledger, with the same --ledger URL:")
     for words in (f"show {ending.run_id} --transitions", "quarantine list", "status"):
         console.print(Text(f"  browsermw {words}{argument}"), soft_wrap=True)
