@@ -108,7 +108,8 @@ def mark_observed(conn: Connection, grant: Grant, effect_id: str, at: datetime) 
     steps = Steps(conn, at, grant.run_id, grant.boot_id, grant.fence)
     steps.move("effect", effect_id, Phase(row.phase), Phase.OBSERVED)
     action, effects = action_with_effects(conn, grant.run_id, row.action_id)
-    settle_action(steps, action, follow(action, [it.phase for it in effects], closed=action.closed_at is not None))
+    # The reading stands for the after-checkpoint that an action cut by a crash never got.
+    settle_action(steps, action, follow(action, [it.phase for it in effects], closed=True))
     steps.write_log()
     return reading.effect_of(row).model_copy(update={"phase": Phase.OBSERVED})
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import sqlite3
 from typing import TYPE_CHECKING
 
 from platformdirs import user_state_path
@@ -22,6 +23,7 @@ from browsermw.ledger.dialects import PostgresDialect, SqliteDialect
 from browsermw.ledger.store import SqlLedger
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from sqlalchemy import Connection, Engine
@@ -94,6 +96,11 @@ def _refused(shown: str, why: str, *, names_no_ledger: bool = True) -> LedgerUna
     )
 
 
+def _no_ledger(dialect: Dialect, tables: Sequence[str]) -> LedgerUnavailable:
+    why = f"the database has other tables ({', '.join(sorted(tables)[:3])}) and is no ledger. Name an empty one"
+    return _refused(dialect.shown_url, why)
+
+
 def _make_file(dialect: SqliteDialect, *, create: bool) -> None:
     """See that the file is there, ours alone, and SQLite's; SQLite would make it readable by everybody."""
     path = dialect.path
@@ -115,6 +122,19 @@ def _make_file(dialect: SqliteDialect, *, create: bool) -> None:
         raise _refused(dialect.shown_url, why, names_no_ledger=False) from error
     if start and start != _MAGIC:
         raise _refused(dialect.shown_url, f"{path} is not an SQLite database. Name another file; it was not touched")
+    if start:
+        _leave_alone_what_is_no_ledger(dialect)
+
+
+def _leave_alone_what_is_no_ledger(dialect: SqliteDialect) -> None:
+    """Look without writing: our connections switch a database to WAL, and somebody else's is not ours to switch."""
+    try:
+        with contextlib.closing(sqlite3.connect(f"{dialect.path.absolute().as_uri()}?mode=ro", uri=True)) as conn:
+            names = [name for (name,) in conn.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    except sqlite3.Error:
+        return  # damaged, or locked just now: the engine's own connection says so in our words
+    if names and schema.VERSION_TABLE not in names:
+        raise _no_ledger(dialect, names)
 
 
 def _make_folder(folder: Path) -> None:
@@ -162,6 +182,5 @@ def _revision(conn: Connection, dialect: Dialect) -> str | None:
     if not tables:
         return None
     if schema.VERSION_TABLE not in tables:
-        why = f"the database has other tables ({', '.join(sorted(tables)[:3])}) and is no ledger. Name an empty one"
-        raise _refused(dialect.shown_url, why)
+        raise _no_ledger(dialect, tables)
     return conn.scalar(select(column("version_num")).select_from(table(schema.VERSION_TABLE)))

@@ -107,8 +107,10 @@ def test_a_database_of_something_else_is_refused(tmp_path: Path, empty_postgres_
     with sqlite3.connect(tmp_path / "other.db") as conn:
         conn.execute("CREATE TABLE invoices (id)")
     conn.close()
+    before = (tmp_path / "other.db").read_bytes()
     with pytest.raises(LedgerUnavailable, match=r"other tables \(invoices\) and is no ledger"):
         open_ledger(f"sqlite:///{tmp_path}/other.db")
+    assert (tmp_path / "other.db").read_bytes() == before, "somebody else's database was switched to WAL"
     engine = create_engine(make_url(empty_postgres_url).set(drivername="postgresql+psycopg"), poolclass=NullPool)
     with engine.begin() as made:
         made.exec_driver_sql("CREATE TABLE invoices (id int)")
