@@ -119,7 +119,8 @@ _READS = frozenset(
         "bounding_box", "content", "content_frame", "frame_element", "get_attribute", "inner_html", "inner_text",
         "input_value", "is_checked", "is_disabled", "is_editable", "is_enabled", "is_hidden", "is_visible",
         "query_selector", "query_selector_all", "screenshot", "scroll_into_view_if_needed", "text_content", "title",
-        "wait_for_element_state", "wait_for_function", "wait_for_load_state", "wait_for_selector", "wait_for_timeout", "wait_for_url",
+        "wait_for_element_state", "wait_for_function",
+        "wait_for_load_state", "wait_for_selector", "wait_for_timeout", "wait_for_url",
         "expect_navigation", "frame_locator", "get_by_alt_text", "get_by_label", "get_by_placeholder", "get_by_role",
         "get_by_test_id", "get_by_text", "get_by_title", "locator", "add_style_tag", "owner_frame", "is_detached",
     }
