@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from browsermw.ledger.contract import Sighting
 from browsermw.page.identity import Identity, identity_from_cookie, identity_from_selector, identity_hash
-from browsermw.page.probe import PageProbe, probe_expression, read_probe
+from browsermw.page.probe import PageProbe, probe_expression, read_probe, repeat_expression
 from browsermw.page.redact import redact_url
 from browsermw.wire.cdp import CdpError
 
@@ -33,7 +33,8 @@ class Sight:
         self._policy = policy
         self._key = key
         selector = policy.identity.selector if policy.identity else None
-        self._expression = probe_expression(policy.ignore_selectors, selector, sorted(policy.volatile_fields))
+        asked = (policy.ignore_selectors, selector, sorted(policy.volatile_fields))
+        self._expression, self._repeated = probe_expression(*asked), repeat_expression(*asked)
 
     async def look(self, run: GuardedRun, page_id: str | None) -> Sighting:
         """What is on the page now.
@@ -64,7 +65,7 @@ class Sight:
         return Sighting(url=self.address(run, page_id).url, dom_note=reason[:200], identity_state=state)
 
     async def _look(self, browser: GuardedBrowser, page_id: str) -> Sighting:
-        probe = read_probe(await browser.evaluate(page_id, self._expression))
+        probe = read_probe(await browser.evaluate(page_id, self._expression, repeated=self._repeated))
         identity = await self._identity(browser, page_id, probe)
         text = identity.text if identity is not None else None
         return Sighting(

@@ -176,7 +176,9 @@ class GuardedBrowser:
             target = self.targets.attached(params["sessionId"], params["targetInfo"])
             self._spawn(self._follow(target))
         elif method == "Target.detachedFromTarget":
-            self.targets.detached(params["sessionId"])
+            gone = self.targets.detached(params["sessionId"])
+            if gone is not None:
+                self._worlds.pop(gone.target_id, None)
         elif method == "Page.frameAttached":
             self.targets.frame_attached(params["frameId"], params.get("parentFrameId"))
         elif method == "Page.frameStartedNavigating":
@@ -200,6 +202,8 @@ class GuardedBrowser:
         if target is None:
             return
         target.url = url
+        # The world went with the document; asking it would cost a round trip to hear so.
+        self._worlds.pop(target.target_id, None)
         if target.older_than_gate:
             target.older_than_gate = False
             self._spawn(self._quietly("Fetch.disable", {}, target.session))
@@ -247,12 +251,14 @@ class GuardedBrowser:
                 return str(context_id)
         return None
 
-    async def evaluate(self, target_id: str, expression: str) -> object:
+    async def evaluate(self, target_id: str, expression: str, *, repeated: str) -> object:
         """Evaluate an expression in a world of our own on a page's main frame.
 
         Args:
             target_id: The page.
             expression: JavaScript; its value must be serialisable.
+            repeated: What is evaluated instead in a world that has evaluated ``expression`` before. Where that gives
+                nothing, ``expression`` is evaluated again.
 
         Raises:
             CdpError: The page is gone, is navigating, or the expression failed.
@@ -263,14 +269,19 @@ class GuardedBrowser:
         world = self._worlds.get(target_id)
         if world is not None:
             try:
-                return await self._evaluate_in(target.session, world, expression)
+                answer = await self._evaluate_in(target.session, world, repeated)
+                return answer if answer is not None else await self._evaluate_in(target.session, world, expression)
             except CdpError:
-                del self._worlds[target_id]
+                self._forget_world(target_id, world)
         made = await self._command(
             "Page.createIsolatedWorld", {"frameId": target_id, "worldName": "browsermw"}, session=target.session
         )
         self._worlds[target_id] = made["executionContextId"]
         return await self._evaluate_in(target.session, made["executionContextId"], expression)
+
+    def _forget_world(self, target_id: str, world: int) -> None:
+        if self._worlds.get(target_id) == world:
+            del self._worlds[target_id]
 
     async def _evaluate_in(self, session: str, world: int, expression: str) -> object:
         order = {"expression": expression, "contextId": world, "returnByValue": True}

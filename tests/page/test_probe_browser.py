@@ -4,7 +4,7 @@ import pytest
 from playwright.async_api import Error
 
 from browsermw.page.identity import identity_from_selector
-from browsermw.page.probe import probe_expression, read_probe
+from browsermw.page.probe import probe_expression, read_probe, repeat_expression
 from tests.page.conftest import Eyes, Pages, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # one browser for all of them
@@ -417,3 +417,15 @@ async def test_error_pages_and_other_documents_do_not_prove_a_sign_out(eyes: Eye
         await page.goto(f"{origin}/x.html")
     probe = await eyes.see(page, identity="#me")
     assert probe.identity_reading == "unreadable"
+
+
+async def test_the_short_question_is_answered_alike_where_the_probe_is_and_not_at_all_elsewhere(eyes: Eyes) -> None:
+    page = await eyes.page(HTML)
+    whole, short = probe_expression(["#p"], "#link", ["q"]), repeat_expression(["#p"], "#link", ["q"])
+    answers = await eyes.answer(page, f"[{short}, {whole}, {short}]")
+    assert isinstance(answers, list)
+    before, first, again = answers
+    assert before is None
+    assert first == again
+    assert read_probe(again).identity_text == "link"
+    assert len(short) * 40 < len(whole)
