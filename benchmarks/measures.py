@@ -29,7 +29,7 @@ class Row:
         table: Heading that it stands under.
         what: What was measured.
         unit: Of the figures.
-        median: The figure.
+        median: The figure; of ``total`` the sum.
         p10: 10th percentile; ``None`` for a ratio.
         p90: 90th percentile; ``None`` for a ratio.
         count: Number of samples.
@@ -70,6 +70,11 @@ def ratio(table: str, what: str, samples: Sequence[float], base: Sequence[float]
     """The row of one variant's median over another's."""
     found = statistics.median(samples) / statistics.median(base)
     return Row(table, what, "ratio", found, None, None, min(len(samples), len(base)), limit)
+
+
+def total(table: str, what: str, samples: Sequence[float]) -> Row:
+    """The row of something that is counted over all samples."""
+    return Row(table, what, "count", sum(samples), None, None, len(samples))
 
 
 def covered_s(intervals: Iterable[Interval]) -> float:

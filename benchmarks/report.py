@@ -64,9 +64,9 @@ def markdown(report: Report) -> str:
 def _head(report: Report) -> Iterator[str]:
     yield "# Benchmarks"
     yield ""
-    yield "Written by `python -m benchmarks --markdown`; do not edit. Each figure is a median; what is compared took turns"
-    yield "in one run, with random pauses. `--quick` takes a tenth of the samples, names choose benchmarks, `--json` is"
-    yield "for programs."
+    yield "Written by `python -m benchmarks --markdown`; do not edit. Each figure is a median; what is compared took"
+    yield "turns in one run, with random pauses. `--quick` takes a tenth of the samples, names choose benchmarks,"
+    yield "`--json` is for programs, and `--folder` names the disk that the ledgers are made on."
     yield ""
     yield "| machine | |"
     yield "|---|---|"
@@ -126,7 +126,7 @@ def _cells(found: Row) -> tuple[str, ...]:
 
 def _figure(found: Row) -> str:
     unit = {"ratio": "x", "count": ""}.get(found.unit, f" {found.unit}")
-    return f"{_number(found.median)}{unit}"
+    return f"{found.median:.0f}" if found.unit == "count" else f"{_number(found.median)}{unit}"
 
 
 def _number(value: float) -> str:
