@@ -262,6 +262,7 @@ class Desk:
             return ActionClosed()
         scope.given_up = ask.failed is not None
         try:
+            await self._caught_up(run, scope.page_id)
             await scope.decided()
             if scope.planned or not scope.lazy:
                 # The page has run what the call set off; its requests take another way and are mostly here by now.
@@ -279,6 +280,11 @@ class Desk:
                 run.scopes.remove(scope)
         waiting = tuple(effect for _, effect in run.unanswered_on(scope.page_id) if effect.effect_id not in scope.left)
         return ActionClosed(tuple(scope.refusals), tuple(scope.unanswered.values()), len(scope.left), waiting)
+
+    async def _caught_up(self, run: GuardedRun, page_id: str | None) -> None:
+        browser = next((it for it in run.contexts.values() if page_id in it.targets.targets), None)
+        if browser is not None and page_id is not None:
+            await browser.caught_up(page_id)
 
     async def open_call(self, ask: OpenCall) -> CallTicket:
         """Journal a request that Playwright's driver will send.

@@ -42,6 +42,12 @@ TOP_FILTER: list[dict[str, Any]] = [{"type": "browser_ui", "exclude": True}, {"t
 FRAME_FILTER: list[dict[str, Any]] = [{"type": "iframe"}, {"type": "worker"}, {"exclude": True}]
 RETRY_S = 0.05
 
+SENDING_REASONS = frozenset({"formSubmissionPost", "reload"})
+"""Navigations that a script or a click may begin and whose request may be an effect."""
+BEGUN_POLL_S = 0.002
+BEGUN_LIMIT_S = 1.0
+"""A navigation that has not reached the gate by then was given up, or waits in the user's own route."""
+
 log = Events("browsermw.wire")
 
 
@@ -63,6 +69,8 @@ class GuardedBrowser:
         self._background: set[asyncio.Task[None]] = set()
         self._worlds: dict[str, int] = {}
         self._older: set[str] = set()
+        self._begun: set[str] = set()
+        self._navigating: set[str] = set()
         self._on_lost: Callable[[], None] = lambda: None
         self.wire = Wire.SEALED if relay is not None else Wire.ATTACHED
         self.targets = TargetMap()
@@ -182,13 +190,36 @@ class GuardedBrowser:
         elif method == "Page.frameAttached":
             self.targets.frame_attached(params["frameId"], params.get("parentFrameId"))
         elif method == "Page.frameStartedNavigating":
-            self.targets.navigating(params["loaderId"], params["navigationType"])
-        elif method == "Page.frameNavigated" and "parentId" not in params["frame"]:
-            self._navigated(session, params["frame"]["url"])
+            self._started(params)
+        elif method == "Page.frameStoppedLoading":
+            self._arrived(params["frameId"])
+        elif method == "Page.frameRequestedNavigation":
+            self._requested(params)
+        elif method == "Page.frameDetached":
+            self._arrived(params["frameId"])
+        elif method == "Page.frameNavigated":
+            self._arrived(params["frame"]["id"])
+            if "parentId" not in params["frame"]:
+                self._navigated(session, params["frame"]["url"])
+
+    def _started(self, params: dict[str, Any]) -> None:
+        self.targets.navigating(params["loaderId"], params["navigationType"])
+        if params["navigationType"] not in {"sameDocument", "historySameDocument"}:
+            self._navigating.add(params["frameId"])
+
+    def _arrived(self, frame_id: str) -> None:
+        self._navigating.discard(frame_id)
+        self._begun.discard(frame_id)
+
+    def _requested(self, params: dict[str, Any]) -> None:
+        if params["reason"] in SENDING_REASONS and params["disposition"] == "currentTab":
+            self._begun.add(params["frameId"])
 
     def _paused(self, params: dict[str, Any], session: str | None) -> None:
         if self._connection is None:
             return
+        if params["resourceType"] == "Document":
+            self._begun.discard(params.get("frameId", ""))
         target = self.targets.by_session.get(session or "")
         if target is None or target.older_than_gate:
             self.gate.paused(self._connection, params, session)
@@ -256,7 +287,7 @@ class GuardedBrowser:
 
         Args:
             target_id: The page.
-            expression: JavaScript; its value must be serialisable.
+            expression: JavaScript; its value, or what it promises, must be serialisable.
             repeated: What is evaluated instead in a world that has evaluated ``expression`` before. Where that gives
                 nothing, ``expression`` is evaluated again.
 
@@ -284,11 +315,36 @@ class GuardedBrowser:
             del self._worlds[target_id]
 
     async def _evaluate_in(self, session: str, world: int, expression: str) -> object:
-        order = {"expression": expression, "contextId": world, "returnByValue": True}
+        order = {"expression": expression, "contextId": world, "returnByValue": True, "awaitPromise": True}
         answer = await self._command("Runtime.evaluate", order, session=session)
         if "exceptionDetails" in answer:
             raise CdpError(str(answer["exceptionDetails"].get("text", "the probe failed")))
         return answer["result"].get("value")
+
+    async def caught_up(self, target_id: str) -> None:
+        """Wait until the navigations that a page's scripts have begun are at the gate.
+
+        ``form.submit()`` returns before its request exists: the browser begins it in the page's next turn, and
+        announces it beforehand. A page that is navigating already has no next turn to wait for.
+        """
+        with contextlib.suppress(CdpError, TimeoutError):
+            async with asyncio.timeout(BEGUN_LIMIT_S):
+                turn = asyncio.create_task(self._turn(target_id))
+                while target_id not in self._navigating and not turn.done():
+                    await asyncio.wait({turn}, timeout=BEGUN_POLL_S)
+                turn.cancel()
+                while any(self._page_of(frame_id) == target_id for frame_id in self._begun):
+                    await asyncio.sleep(BEGUN_POLL_S)
+        await asyncio.sleep(0)  # a request that was paused just now begins to be ruled on in the loop's next turn
+
+    async def _turn(self, target_id: str) -> None:
+        with contextlib.suppress(CdpError):
+            next_turn = "new Promise(done => setTimeout(() => done(true)))"
+            await self.evaluate(target_id, next_turn, repeated=next_turn)
+
+    def _page_of(self, frame_id: str) -> str | None:
+        page = self.targets.page_of_frame(frame_id)
+        return page.target_id if page is not None else None
 
     async def cookies(self, target_id: str) -> list[dict[str, Any]]:
         """Cookies that the page's URL would be sent.

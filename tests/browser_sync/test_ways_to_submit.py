@@ -75,7 +75,7 @@ WAYS: dict[str, tuple[Callable[[Page], object], str, str]] = {
     "script by handle": (
         lambda page: page.query_selector("#order").evaluate("f => f.submit()"),  # type: ignore[union-attr]
         "script",
-        "ElementHandle.evaluate",
+        "JSHandle.evaluate",
     ),
     "script on selector": (
         lambda page: page.eval_on_selector("#order", "f => f.submit()"),

@@ -1,0 +1,124 @@
+"""What comes back, or does not: redirects that repeat, rejections, errors, dropped and refused connections."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import Error as PlaywrightError
+from playwright.sync_api import expect
+
+from browsermw import BrowsermwError
+from tests.browser_kit import Journal, StaleServer, closed_port
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from tests.shop_site import Shop
+
+FETCH = "url => fetch(url, {method: 'POST', mode: 'no-cors', body: 'item=x'}).then(() => 'answered', () => 'failed')"
+
+
+@pytest.mark.parametrize("status", [307, 308])
+@pytest.mark.parametrize("host", ["same host", "other host"])
+def test_a_redirect_that_repeats_the_form_is_one_order_and_two_effects_of_one_action(
+    page: Page, shop: Shop, journal: Journal, status: int, host: str
+) -> None:
+    other = shop.url.replace("127.0.0.1", "localhost")
+    target = "/order-page" if host == "same host" else f"{other}/order-page"
+    page.goto(f"{shop.url}/form?action=/order-{status}%3Fto={target}")
+    page.click("#send")
+    expect(page.locator("#reference")).to_have_text("ORD-0001")
+    assert (shop.count(f"/order-{status}"), shop.count("/order-page")) == (1, 1)
+    first, second = journal.settled(count=2)
+    assert (first.status, second.status) == (status, 200)
+    assert first.action_seq == second.action_seq
+    assert journal.phases() == ["OBSERVED", "OBSERVED"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "outcome"), [("500", 500, "ambiguous"), ("reject", 422, "rejected")]
+)
+def test_an_answer_that_is_no_yes_is_recorded_for_what_it_is(
+    page: Page, shop: Shop, journal: Journal, kind: str, status: int, outcome: str
+) -> None:
+    page.goto(f"{shop.url}/form?action=/order-{kind}")
+    page.click("#send")
+    [effect] = journal.settled()
+    assert (effect.status, str(effect.outcome), str(effect.phase)) == (status, outcome, "OBSERVED")
+    assert shop.count(f"/order-{kind}") == 1
+
+
+@pytest.mark.parametrize("kind", ["drop", "close"])
+def test_a_form_whose_connection_breaks_after_the_commit_is_in_doubt_and_sent_once(
+    page: Page, shop: Shop, journal: Journal, kind: str
+) -> None:
+    page.goto(f"{shop.url}/form?action=/order-{kind}")
+    with pytest.raises((PlaywrightError, BrowsermwError)):
+        page.click("#send")
+        page.wait_for_load_state()
+        raise PlaywrightError("the click returned")  # a click that does not wait is as good
+    [effect] = journal.settled()
+    assert (str(effect.phase), str(effect.outcome)) == ("NEEDS_REVIEW", "unknown")
+    assert shop.count(f"/order-{kind}") == 1
+    assert len(shop.orders()) == 1
+
+
+@pytest.mark.parametrize("kind", ["drop", "close"])
+def test_a_fetch_whose_connection_breaks_after_the_commit_is_in_doubt_and_sent_once(
+    page: Page, shop: Shop, journal: Journal, kind: str
+) -> None:
+    page.goto(f"{shop.url}/checkout")
+    page.click(f"#pay-{kind}")
+    expect(page.locator("#result")).to_contain_text("failed")
+    [effect] = journal.settled()
+    assert (str(effect.phase), str(effect.outcome)) == ("NEEDS_REVIEW", "unknown")
+    assert shop.count(f"/api/{kind}") == 1
+
+
+@pytest.mark.parametrize("reset", [True, False], ids=["reset", "closed"])
+def test_chromium_does_not_send_again_on_a_stale_connection(page: Page, journal: Journal, *, reset: bool) -> None:
+    server = StaleServer(reset=reset)
+    page.goto(server.url)
+    assert page.evaluate(FETCH, f"{server.url}/pay") == "failed"
+    assert server.count("POST") == 1
+    assert journal.phases() == ["NEEDS_REVIEW"]
+    server.close()
+
+
+def test_what_reached_nobody_is_not_sent_and_may_be_sent_again(page: Page, shop: Shop, journal: Journal) -> None:
+    page.goto(f"{shop.url}/checkout")
+    with closed_port() as port:
+        for _ in range(2):
+            assert page.evaluate(FETCH, f"http://127.0.0.1:{port}/pay") == "failed"
+    assert journal.phases() == ["ABANDONED", "ABANDONED"]
+    assert {str(effect.outcome) for effect in journal.effects()} == {"not_sent"}
+    page.click("#pay")
+    expect(page.locator("#result")).to_contain_text("201")
+
+
+def test_a_form_that_reached_nobody_is_not_sent(page: Page, shop: Shop, journal: Journal) -> None:
+    with closed_port() as port:
+        page.goto(f"{shop.url}/form?action=http://127.0.0.1:{port}/order")
+        try:
+            page.click("#send")
+        except PlaywrightError:
+            pass  # Playwright may report the failed navigation
+        journal.settled()
+    assert journal.phases() == ["ABANDONED"]
+
+
+def test_a_name_that_does_not_resolve_is_not_sent(page: Page, shop: Shop, journal: Journal) -> None:
+    page.goto(f"{shop.url}/checkout")
+    for _ in range(2):
+        assert page.evaluate(FETCH, "http://shop.invalid/pay") == "failed"
+    assert journal.phases() == ["ABANDONED", "ABANDONED"]
+
+
+def test_a_certificate_that_nobody_vouches_for_never_counts_as_an_answer(
+    page: Page, shop: Shop, tls_shop: Shop, journal: Journal
+) -> None:
+    page.goto(f"{shop.url}/checkout")
+    assert page.evaluate(FETCH, f"{tls_shop.url}/api/checkout") == "failed"
+    assert tls_shop.count("/api/checkout") == 0
+    assert journal.phases()[0] in {"ABANDONED", "NEEDS_REVIEW"}
