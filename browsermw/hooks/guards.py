@@ -152,7 +152,7 @@ def _register_page(guard: Guard, page: Any) -> None:
 
 def find_guard(context: object) -> Guard | None:
     """The guard of a context, if it was wrapped."""
-    return _by_context.get(context)
+    return _by_context.get(context) if isinstance(context, SyncContext | AsyncContext) else None
 
 
 def any_guards() -> bool:
