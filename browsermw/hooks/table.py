@@ -167,7 +167,7 @@ PASSIVE: dict[str, frozenset[str]] = {
 OUTSIDE: frozenset[str] = frozenset(
     {
         "APIRequest", "APIResponse", "APIResponseAssertions", "CDPSession", "Clock", "ConsoleMessage", "Credentials",
-        "Debugger", "Dialog", "Disposable", "Download", "FrameLocator", "LocatorAssertions", "PageAssertions",
+        "Debugger", "Dialog", "Disposable", "Download", "Expect", "FrameLocator", "LocatorAssertions", "PageAssertions",
         "Playwright", "Request", "Response", "Screencast", "Selectors", "Tracing", "Video", "WebError", "WebMCP",
         "WebSocket", "WebSocketRoute", "WebStorage", "Worker",
     }
