@@ -57,13 +57,15 @@ class ActionClosed:
     """What came of the call.
 
     Attributes:
-        refusals: Errors of the requests that the gate refused meanwhile, in order.
+        refusals: Errors of the call's own requests that the gate refused, in order.
+        asides: Errors of refused requests that explain the failure of the call, if it failed.
         unanswered: Effects that left and are unanswered.
         left_count: Effects that left at all.
         page_waits_for: Effects of earlier actions on the same page that are still unanswered.
     """
 
     refusals: tuple[BrowsermwError, ...] = ()
+    asides: tuple[BrowsermwError, ...] = ()
     unanswered: tuple[Effect, ...] = ()
     left_count: int = 0
     page_waits_for: tuple[Effect, ...] = ()

@@ -122,6 +122,8 @@ class Desk:
     async def _rule_in(self, run: GuardedRun, scope: Scope, held: HeldRequest) -> Ruling:
         effect_id = new_id("e")
         url = redact_url(held.url)
+        if scope.by_page:
+            run.habits.add((scope.page_id, held.method, url))
         plan = EffectPlan(
             effect_id=effect_id,
             action_id=scope.action_id,
@@ -147,16 +149,16 @@ class Desk:
             await self._ensure_planned(run, scope)
             answer = await self._call(self._ledger.dispatch_effect, run.grant, plan)
         except BrowsermwError as error:
-            return self._refused(scope, plan, _refusal_of(error), cause=error)
+            return self._refused(run, scope, plan, _refusal_of(error), cause=error)
         if answer.refusal is not None:
-            return self._refused(scope, plan, answer.refusal, rival=answer.rival)
+            return self._refused(run, scope, plan, answer.refusal, rival=answer.rival)
         run.left(scope, answer.effect, context_id)
         if scope.given_up or not self._lease_holds():
             # Nobody waits for it any more, or the run may be another's by now: it has not left, and never will.
             await self._settle(
                 run, plan.effect_id, Answer(Outcome.NOT_SENT, reason="not released: the call had given up")
             )
-            return self._refused(scope, plan, Refusal.CALLER_GONE)
+            return self._refused(run, scope, plan, Refusal.CALLER_GONE)
         return Ruling(effect_id=plan.effect_id)
 
     async def _ensure_planned(self, run: GuardedRun, scope: Scope) -> None:
@@ -171,6 +173,7 @@ class Desk:
 
     def _refused(
         self,
+        run: GuardedRun,
         scope: Scope,
         plan: EffectPlan,
         refusal: Refusal,
@@ -179,7 +182,9 @@ class Desk:
         cause: BrowsermwError | None = None,
     ) -> Ruling:
         error = refusal_error(refusal, plan.method, plan.url, rival=rival, cause=str(cause) if cause else "")
-        scope.refusals.append(error)
+        where = scope.refusals if _is_the_calls_own(run, scope, plan) else scope.asides
+        where.append(error)
+        scope.last_refusal = error
         log.warning("effect_refused", reason=str(refusal), method=plan.method, url=plan.url, action=scope.action_id)
         return Ruling(refusal=refusal)
 
@@ -279,7 +284,10 @@ class Desk:
             if scope in run.scopes:
                 run.scopes.remove(scope)
         waiting = tuple(effect for _, effect in run.unanswered_on(scope.page_id) if effect.effect_id not in scope.left)
-        return ActionClosed(tuple(scope.refusals), tuple(scope.unanswered.values()), len(scope.left), waiting)
+        asides = () if scope.reads_only else tuple(scope.asides)
+        return ActionClosed(
+            tuple(scope.refusals), asides, tuple(scope.unanswered.values()), len(scope.left), waiting
+        )
 
     async def _caught_up(self, run: GuardedRun, page_id: str | None) -> None:
         browser = next((it for it in run.contexts.values() if page_id in it.targets.targets), None)
@@ -304,11 +312,11 @@ class Desk:
             ask.method, ask.url, ask.content_type, ask.body, volatile=self._policy.volatile_fields, unique=effect_id
         )
         plan = EffectPlan(effect_id, scope.action_id, ask.method, redact_url(ask.url), print_, "api")
-        refusals_before = len(scope.refusals)
         with scope:
             ruling = await self._dispatch(run, scope, plan, None)
-        if ruling.refusal is not None:
-            error = scope.refusals.pop(refusals_before)
+        error = scope.last_refusal
+        if ruling.refusal is not None and error is not None:
+            scope.forget(error)
             if scope not in run.scopes:
                 await self._close_unwatched(run, scope)
             raise error
@@ -384,6 +392,20 @@ def _refuse_second_click(run: GuardedRun, scope: Scope) -> None:
                 f"to the same action: {describe(rival)}. Wait for it, or settle it with a verdict.",
                 facts={"rival": rival.effect_id},
             )
+
+
+def _is_the_calls_own(run: GuardedRun, scope: Scope, plan: EffectPlan) -> bool:
+    """Whether the agent's call is to blame for a request, so that the call has to fail with its refusal.
+
+    A page that saves by itself goes on during a click. An error about such a request, raised from a click whose own
+    request left, would make the agent click again. Navigations and scripts send nothing but by navigating, unless the
+    call fails by itself for want of the answer.
+    """
+    if plan.channel == "Document":
+        return True
+    if scope.reads_only or scope.lazy:
+        return False
+    return (scope.page_id, plan.method, plan.url) not in run.habits
 
 
 def _shown(target: str) -> str:

@@ -36,7 +36,9 @@ class Scope:
         wire: How strongly its context is guarded.
         planned: Its record is durable.
         given_up: The caller no longer waits; what is still held must not leave (field note 9).
-        refusals: Errors of refused requests, in order.
+        refusals: Errors of refused requests that the call itself made, in order.
+        asides: Errors of refused requests that the page may have made by itself meanwhile.
+        last_refusal: The last of both.
         left: Effects that left, by id; the value is the answered record or ``None``.
     """
 
@@ -51,6 +53,8 @@ class Scope:
     planned: bool = False
     given_up: bool = False
     refusals: list[BrowsermwError] = field(default_factory=list)
+    asides: list[BrowsermwError] = field(default_factory=list)
+    last_refusal: BrowsermwError | None = None
     left: dict[str, Effect] = field(default_factory=dict)
     unanswered: dict[str, Effect] = field(default_factory=dict)
     planning: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -59,6 +63,12 @@ class Scope:
 
     def __post_init__(self) -> None:
         self.quiet.set()
+
+    def forget(self, error: BrowsermwError) -> None:
+        """The error was raised where it arose."""
+        for errors in (self.refusals, self.asides):
+            if error in errors:
+                errors.remove(error)
 
     @property
     def by_page(self) -> bool:
@@ -93,6 +103,7 @@ class GuardedRun:
         scopes: Open actions, oldest first.
         in_flight: Effects that left and are unanswered: id to action and record.
         context_of_effect: Browser context of each effect in flight; ``None`` where Playwright's driver sent it.
+        habits: What pages were seen to send by themselves: page, method and redacted URL.
         hops: Actions of effects that were answered by a redirect which repeats them.
         endings: Tasks that record the end of a lost browser.
         settled: Set while nothing is in flight.
@@ -104,6 +115,7 @@ class GuardedRun:
     scopes: list[Scope] = field(default_factory=list)
     in_flight: dict[str, tuple[Scope, Effect]] = field(default_factory=dict)
     context_of_effect: dict[str, str | None] = field(default_factory=dict)
+    habits: set[tuple[str | None, str, str]] = field(default_factory=set)
     hops: dict[str, Scope] = field(default_factory=dict)
     endings: set[asyncio.Task[bool]] = field(default_factory=set)
     settled: asyncio.Event = field(default_factory=asyncio.Event)

@@ -106,8 +106,9 @@ def concluded(closed: ActionClosed, called: str, error: BaseException | None) ->
             f"not repeat the action; look it up at the application and record a verdict. ({in_words(error)})",
             facts={"effects": [effect.effect_id for effect in closed.unanswered]},
         )
-    if closed.refusals:
-        return closed.refusals[0]
+    refusals = closed.refusals or (closed.asides if isinstance(error, PlaywrightError) else ())
+    if refusals:
+        return refusals[0]
     if isinstance(error, PlaywrightTimeoutError) and closed.page_waits_for:
         first = closed.page_waits_for[0]
         return InFlightDuplicateTimeout(
