@@ -73,7 +73,7 @@ def test_a_context_that_nobody_wrapped_may_send_where_policy_allows(
         page.goto(f"{shop.url}/shop")
         page.click("#send")
         expect(page.locator("#reference")).to_have_text("ORD-0001")
-        assert Journal(mw, "r").actions() == []
+        assert not Journal(mw, "r").actions()
     assert shop.count("/order") == 1
 
 
