@@ -187,17 +187,21 @@ class GuardedBrowser:
             gone = self.targets.detached(params["sessionId"])
             if gone is not None:
                 self._worlds.pop(gone.target_id, None)
-        elif method == "Page.frameAttached":
+            if gone is not None and gone.kind in PAGE_TYPES:
+                self._arrived(gone.target_id)
+        elif method.startswith("Page."):
+            self._page_event(method.removeprefix("Page."), params, session)
+
+    def _page_event(self, name: str, params: dict[str, Any], session: str | None) -> None:
+        if name == "frameAttached":
             self.targets.frame_attached(params["frameId"], params.get("parentFrameId"))
-        elif method == "Page.frameStartedNavigating":
-            self._started(params)
-        elif method == "Page.frameStoppedLoading":
-            self._arrived(params["frameId"])
-        elif method == "Page.frameRequestedNavigation":
+        elif name == "frameRequestedNavigation":
             self._requested(params)
-        elif method == "Page.frameDetached":
+        elif name == "frameStartedNavigating":
+            self._started(params)
+        elif name in {"frameStoppedLoading", "frameDetached"}:
             self._arrived(params["frameId"])
-        elif method == "Page.frameNavigated":
+        elif name == "frameNavigated":
             self._arrived(params["frame"]["id"])
             if "parentId" not in params["frame"]:
                 self._navigated(session, params["frame"]["url"])
@@ -329,13 +333,18 @@ class GuardedBrowser:
         """
         with contextlib.suppress(CdpError, TimeoutError):
             async with asyncio.timeout(BEGUN_LIMIT_S):
-                turn = asyncio.create_task(self._turn(target_id))
-                while target_id not in self._navigating and not turn.done():
-                    await asyncio.wait({turn}, timeout=BEGUN_POLL_S)
-                turn.cancel()
-                while any(self._page_of(frame_id) == target_id for frame_id in self._begun):
+                await self._next_turn(target_id)
+                while any(self._page_of(frame_id) == target_id for frame_id in self._begun):  # noqa: ASYNC110 - short
                     await asyncio.sleep(BEGUN_POLL_S)
         await asyncio.sleep(0)  # a request that was paused just now begins to be ruled on in the loop's next turn
+
+    async def _next_turn(self, target_id: str) -> None:
+        turn = asyncio.create_task(self._turn(target_id))
+        try:
+            while target_id not in self._navigating and not turn.done():
+                await asyncio.wait({turn}, timeout=BEGUN_POLL_S)
+        finally:
+            turn.cancel()
 
     async def _turn(self, target_id: str) -> None:
         with contextlib.suppress(CdpError):
