@@ -160,10 +160,15 @@ class Runtime:
             ValueError: ``args`` or ``proxy`` holds what cannot be guarded; names it.
         """
         proxy = playwright_launch_kwargs.pop("proxy", None)
-        relay = Relay(upstream=Upstream.from_playwright(proxy) if proxy else None)
+        # An empty proxy is a mistake; to pass it over would send the traffic another way than was meant.
+        relay = Relay(upstream=Upstream.from_playwright(proxy) if proxy is not None else None)
         port = free_port()
         self.submit(relay.start()).result()
-        options = launch_arguments(playwright_launch_kwargs, port=port, relay_server=relay.server)
+        try:
+            options = launch_arguments(playwright_launch_kwargs, port=port, relay_server=relay.server)
+        except ValueError:
+            self.submit(relay.close()).result()
+            raise
         self._browsers[port] = self.submit(self._guard(port, relay)).result()
         return options
 
