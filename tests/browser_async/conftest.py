@@ -77,7 +77,7 @@ async def _opened(
 def opening(
     playwright: Playwright, tmp_path: Path
 ) -> Callable[..., AbstractAsyncContextManager[tuple[Runtime, Browser]]]:
-    """Opens a runtime on a ledger of the test's own: ``async with opening(policy) as (mw, browser)``."""
+    """Make runtimes on a ledger of the test's own, with a browser, for ``async with``; takes a policy."""
     return lambda policy=None, **launch: _opened(playwright, tmp_path, policy, **launch)
 
 

@@ -47,9 +47,7 @@ async def test_an_end_waits_for_a_late_answer_and_records_it(
     await page.context.close()
 
 
-async def test_what_is_never_answered_is_in_doubt_when_the_run_ends(
-    mw: Runtime, browser: Browser, shop: Shop
-) -> None:
+async def test_what_is_never_answered_is_in_doubt_when_the_run_ends(mw: Runtime, browser: Browser, shop: Shop) -> None:
     async with mw.run("never") as run:
         page = await run.wrap(await browser.new_context()).new_page()
         await page.goto(f"{shop.url}/checkout")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.async_api import TimeoutError as PlaywrightTimeoutError
@@ -13,6 +13,8 @@ from browsermw import BrowsermwError, EffectRefused, InFlightDuplicate, OutcomeU
 from tests.browser_kit import Journal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
     from playwright.async_api import Browser, BrowserContext, Page, Route
 
     from browsermw import Runtime
@@ -80,14 +82,13 @@ async def test_a_repeated_navigation_does_not_send_the_form_again(page: Page, sh
     await expect(page.locator("#reference")).to_have_text("ORD-0001")
     if repeat == "back":
         await page.goto(f"{shop.url}/assets?n=1")
+    repeats: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
+        "reload": page.reload,
+        "script": lambda: page.evaluate("location.reload()"),
+        "back": page.go_back,
+    }
     with pytest.raises(EffectRefused):
-        match repeat:
-            case "reload":
-                await page.reload()
-            case "script":
-                await page.evaluate("location.reload()")
-            case "back":
-                await page.go_back()
+        await repeats[repeat]()
     assert shop.count("/order-page") == 1
     assert await page.title() == ("Assets" if repeat == "back" else "Thank you")
 

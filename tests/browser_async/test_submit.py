@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.browser_kit import Journal
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from playwright.async_api import Browser, BrowserContext
 
     from browsermw import Run
+    from tests.browser_kit import Journal
     from tests.shop_site import Shop
 
 

@@ -82,12 +82,9 @@ def _opened(
             browser.close()
 
 
-Opening = "Callable[..., AbstractContextManager[tuple[Runtime, Browser]]]"
-
-
 @pytest.fixture
 def opening(playwright: Playwright, tmp_path: Path) -> Callable[..., AbstractContextManager[tuple[Runtime, Browser]]]:
-    """Opens a runtime on a ledger of the test's own, with a browser: ``with opening(policy) as (mw, browser)``."""
+    """Make runtimes on a ledger of the test's own, with a browser, for ``with``; takes a policy."""
     return lambda policy=None, **launch: _opened(playwright, tmp_path, policy, **launch)
 
 

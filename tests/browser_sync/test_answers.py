@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -36,9 +37,7 @@ def test_a_redirect_that_repeats_the_form_is_one_order_and_two_effects_of_one_ac
     assert journal.phases() == ["OBSERVED", "OBSERVED"]
 
 
-@pytest.mark.parametrize(
-    ("kind", "status", "outcome"), [("500", 500, "ambiguous"), ("reject", 422, "rejected")]
-)
+@pytest.mark.parametrize(("kind", "status", "outcome"), [("500", 500, "ambiguous"), ("reject", 422, "rejected")])
 def test_an_answer_that_is_no_yes_is_recorded_for_what_it_is(
     page: Page, shop: Shop, journal: Journal, kind: str, status: int, outcome: str
 ) -> None:
@@ -54,10 +53,8 @@ def test_a_form_whose_connection_breaks_after_the_commit_is_in_doubt_and_sent_on
     page: Page, shop: Shop, journal: Journal, kind: str
 ) -> None:
     page.goto(f"{shop.url}/form?action=/order-{kind}")
-    with pytest.raises((PlaywrightError, BrowsermwError)):
+    with suppress(PlaywrightError, BrowsermwError):  # Playwright may report the failed navigation, or not wait for it
         page.click("#send")
-        page.wait_for_load_state()
-        raise PlaywrightError("the click returned")  # a click that does not wait is as good
     [effect] = journal.settled()
     assert (str(effect.phase), str(effect.outcome)) == ("NEEDS_REVIEW", "unknown")
     assert shop.count(f"/order-{kind}") == 1
@@ -100,10 +97,8 @@ def test_what_reached_nobody_is_not_sent_and_may_be_sent_again(page: Page, shop:
 def test_a_form_that_reached_nobody_is_not_sent(page: Page, shop: Shop, journal: Journal) -> None:
     with closed_port() as port:
         page.goto(f"{shop.url}/form?action=http://127.0.0.1:{port}/order")
-        try:
+        with suppress(PlaywrightError):
             page.click("#send")
-        except PlaywrightError:
-            pass  # Playwright may report the failed navigation
         journal.settled()
     assert journal.phases() == ["ABANDONED"]
 

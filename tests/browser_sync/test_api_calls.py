@@ -52,7 +52,10 @@ def test_a_request_of_the_page_may_be_sent_on_by_fetch(page: Page, shop: Shop, j
     expect(page.locator("#result")).to_contain_text("201")
     assert page.context.request.fetch(seen.value).status == 201
     assert shop.count("/api/checkout") == 2
-    assert [effect.channel for effect in journal.settled(count=2)] == ["XHR", "api"]  # so the browser names a page's fetch
+    assert [effect.channel for effect in journal.settled(count=2)] == [
+        "XHR",
+        "api",
+    ]  # so the browser names a page's fetch
 
 
 def test_the_same_call_in_flight_is_refused(context: BrowserContext, shop: Shop, journal: Journal) -> None:
@@ -108,9 +111,7 @@ def test_route_fetch_is_journaled_and_its_answer_recorded(page: Page, shop: Shop
     assert effect.dispatched_at.isoformat() < arrival["arrived_at"]
 
 
-def test_what_a_route_aborts_or_fulfils_never_leaves_and_is_no_effect(
-    page: Page, shop: Shop, journal: Journal
-) -> None:
+def test_what_a_route_aborts_or_fulfils_never_leaves_and_is_no_effect(page: Page, shop: Shop, journal: Journal) -> None:
     page.route("**/api/checkout", lambda route: route.abort())
     page.route("**/api/slow", lambda route: route.fulfill(status=201, body="made up"))
     page.route("**/api/500", lambda route: route.continue_())

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser_kit import Journal
-
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Route
 
+    from tests.browser_kit import Journal
     from tests.shop_site import Shop
 
 POST = "fetch('/api/checkout', {method: 'POST', body: 'item=worker'})"
@@ -25,7 +24,8 @@ CHANNELS = {
     "beacon": "navigator.sendBeacon('/api/checkout', new Blob(['item=x'], {type: 'text/plain'}))",
     "keepalive": "fetch('/api/checkout', {method: 'POST', body: 'item=x', keepalive: true}).then(() => 1)",
     "xhr": """new Promise(done => {
-        const asked = new XMLHttpRequest(); asked.open('POST', '/api/checkout'); asked.onload = done; asked.send('item=x');
+        const asked = new XMLHttpRequest();
+        asked.open('POST', '/api/checkout'); asked.onload = done; asked.send('item=x');
     }).then(() => 1)""",
     "sync xhr": """(() => {
         const asked = new XMLHttpRequest(); asked.open('POST', '/api/checkout', false); asked.send('item=x');
@@ -33,12 +33,18 @@ CHANNELS = {
     "put": "fetch('/api/checkout', {method: 'PUT', body: 'item=x'}).then(() => 1)",
     "delete": "fetch('/api/checkout', {method: 'DELETE'}).then(() => 1)",
     "worker": f"""new Promise(done => {{
-        new Worker(URL.createObjectURL(new Blob([{WORKER!r}.replace('/api', location.origin + '/api')]))).onmessage = done;
+        const script = {WORKER!r}.replace('/api', location.origin + '/api');
+        new Worker(URL.createObjectURL(new Blob([script]))).onmessage = done;
     }}).then(() => 1)""",
-    "worker script": "new Promise(done => { new Worker('/made/worker.js').onmessage = done; }).then(() => 1)",
-    "shared worker": "new Promise(done => { new SharedWorker('/made/shared.js').port.onmessage = done; }).then(() => 1)",
+    "worker script": """new Promise(done => {
+        new Worker('/made/worker.js').onmessage = done;
+    }).then(() => 1)""",
+    "shared worker": """new Promise(done => {
+        new SharedWorker('/made/shared.js').port.onmessage = done;
+    }).then(() => 1)""",
     "ping": """(() => {
-        const link = document.createElement('a'); link.href = '#there'; link.ping = '/api/checkout'; link.textContent = 'x';
+        const link = document.createElement('a');
+        link.href = '#there'; link.ping = '/api/checkout'; link.textContent = 'x';
         document.body.append(link); link.click();
     })()""",
 }
@@ -67,9 +73,7 @@ def test_each_channel_is_on_record_before_it_arrives(page: Page, shop: Shop, jou
     assert effect.run_id == journal.actions()[0].run_id
 
 
-def test_a_beacon_at_the_end_of_a_page_is_on_record_before_it_arrives(
-    page: Page, shop: Shop, journal: Journal
-) -> None:
+def test_a_beacon_at_the_end_of_a_page_is_on_record_before_it_arrives(page: Page, shop: Shop, journal: Journal) -> None:
     page.goto(f"{shop.url}/telemetry")
     page.click("#leave")
     [arrival] = shop.wait_for("/api/beacon")

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from browsermw import Run, Runtime
     from tests.shop_site import Shop
 
-Opening = "Callable[..., AbstractContextManager[tuple[Runtime, Browser]]]"
-
 
 def test_two_runs_in_two_contexts_of_one_browser_do_not_mix(mw: Runtime, browser: Browser, shop: Shop) -> None:
     with mw.run("left") as left, mw.run("right") as right:

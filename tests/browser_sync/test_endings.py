@@ -27,9 +27,7 @@ SLOW = "void fetch('/api/slow?ms=500', {method: 'POST', body: 'item=x'})"
 
 
 @pytest.mark.parametrize("end", ["page", "context", "run"])
-def test_an_end_waits_for_a_late_answer_and_records_it(
-    mw: Runtime, browser: Browser, shop: Shop, end: str
-) -> None:
+def test_an_end_waits_for_a_late_answer_and_records_it(mw: Runtime, browser: Browser, shop: Shop, end: str) -> None:
     run_id = f"late-{end}"
     with mw.run(run_id) as run:
         page = run.wrap(browser.new_context()).new_page()
@@ -68,7 +66,7 @@ def test_what_is_never_answered_is_in_doubt_after_the_time_that_policy_gives(
 def test_a_run_left_by_an_error_is_suspended_and_the_error_is_the_users(
     mw: Runtime, browser: Browser, shop: Shop
 ) -> None:
-    with pytest.raises(ZeroDivisionError), mw.run("broken") as run:
+    with pytest.raises(ZeroDivisionError), mw.run("broken") as run:  # noqa: PT012 - the run is left by the error
         page = run.wrap(browser.new_context()).new_page()
         page.goto(f"{shop.url}/shop")
         page.click("#send")

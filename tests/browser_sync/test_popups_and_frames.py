@@ -8,11 +8,11 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from browsermw import EffectRefused
-from tests.browser_kit import Journal
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext
 
+    from tests.browser_kit import Journal
     from tests.shop_site import Shop
 
 

@@ -73,9 +73,7 @@ def test_reads_pass(doubtful: tuple[Run, Page], shop: Shop) -> None:
     assert len(page.screenshot()) > 0
 
 
-def test_a_script_or_a_call_that_sends_is_refused_and_nothing_arrives(
-    doubtful: tuple[Run, Page], shop: Shop
-) -> None:
+def test_a_script_or_a_call_that_sends_is_refused_and_nothing_arrives(doubtful: tuple[Run, Page], shop: Shop) -> None:
     _, page = doubtful
     with pytest.raises(Quarantined):
         page.evaluate("document.forms[0].submit()")
@@ -87,9 +85,7 @@ def test_a_script_or_a_call_that_sends_is_refused_and_nothing_arrives(
     assert shop.count(None) == 0
 
 
-def test_an_autosaving_page_may_be_read_and_saves_nothing(
-    mw: Runtime, doubtful: tuple[Run, Page], shop: Shop
-) -> None:
+def test_an_autosaving_page_may_be_read_and_saves_nothing(mw: Runtime, doubtful: tuple[Run, Page], shop: Shop) -> None:
     run, page = doubtful
     page.goto(f"{shop.url}/autosave?ms=20")
     page.wait_for_function("performance.now() > 600")

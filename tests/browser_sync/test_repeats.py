@@ -8,13 +8,13 @@ import pytest
 from playwright.sync_api import expect
 
 from browsermw import EffectRefused
-from tests.browser_kit import Journal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from playwright.sync_api import Page
 
+    from tests.browser_kit import Journal
     from tests.shop_site import Shop
 
 REPEATS: dict[str, Callable[[Page], object]] = {

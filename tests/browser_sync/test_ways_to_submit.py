@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.browser_kit import Journal
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from playwright.sync_api import Browser
 
     from browsermw import Run, Runtime
+    from tests.browser_kit import Journal
     from tests.shop_site import Shop
-
-Submit = "Callable[[Page], object]"
 
 
 def centre(page: Page) -> tuple[float, float]:
@@ -71,7 +68,11 @@ WAYS: dict[str, tuple[Callable[[Page], object], str, str]] = {
     "typed line end": (type_a_line, "input", "Keyboard.type"),
     "script": (lambda page: page.evaluate(SUBMIT), "script", "Page.evaluate"),
     "script with validation": (lambda page: page.evaluate(REQUEST_SUBMIT), "script", "Page.evaluate"),
-    "script by locator": (lambda page: page.locator("#order").evaluate("f => f.submit()"), "script", "Locator.evaluate"),
+    "script by locator": (
+        lambda page: page.locator("#order").evaluate("f => f.submit()"),
+        "script",
+        "Locator.evaluate",
+    ),
     "script by handle": (
         lambda page: page.query_selector("#order").evaluate("f => f.submit()"),  # type: ignore[union-attr]
         "script",
@@ -141,9 +142,7 @@ def test_a_handle_taken_before_wrap_is_guarded_too(
     context.close()
 
 
-def test_a_request_taken_before_wrap_is_guarded_too(
-    browser: Browser, run: Run, shop: Shop, journal: Journal
-) -> None:
+def test_a_request_taken_before_wrap_is_guarded_too(browser: Browser, run: Run, shop: Shop, journal: Journal) -> None:
     context = browser.new_context()
     page = context.new_page()
     takens = [context.request, page.request]
