@@ -40,6 +40,10 @@ class _Glance(Sight):
         return self.address(run, page_id)
 
 
+async def _caught_up(_page_id: str) -> None:
+    """The browser has said all that it had to say."""
+
+
 @dataclass
 class Pause:
     """Holds a ledger call just before its commit."""
@@ -70,7 +74,7 @@ def desk(ledger: Ledger) -> Desk:
     run = desk.add_run(ledger.claim_run(RUN, "b-1", {}).grant)
     targets = TargetMap()
     targets.attached("s-1", {"targetId": PAGE, "type": "page", "browserContextId": CONTEXT, "url": "http://shop.test/"})
-    run.contexts[CONTEXT] = cast("Any", SimpleNamespace(targets=targets))
+    run.contexts[CONTEXT] = cast("Any", SimpleNamespace(targets=targets, caught_up=_caught_up))
     run.wires[CONTEXT] = Wire.SEALED
     return desk
 
