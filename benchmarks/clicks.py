@@ -1,8 +1,8 @@
 """Time inside our code per click: what browsermw adds to ``page.click``, on this side of Playwright.
 
 Without an effect (``#noop``): the wall time of the hooked call minus the wall time of Playwright's own call inside it.
-That is the opening (admission, look at the page, PLANNED committed) and the closing (look, OBSERVED committed), with
-every hop between threads.
+That is the opening (admission, look at the page, PLANNED committed) and the closing (the page's scripts have their
+turn, look, OBSERVED committed), with every hop between threads.
 
 With an effect (``#pay``, one ``fetch``): the same, and the gate's part for that request: from the pause event to the
 order to go on, once for the request (DISPATCHED committed) and once for its answer (ACKNOWLEDGED committed). These run
@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import browsermw
 from benchmarks.browsers import API, COMMON_ARGS, Flavour, bare_options, pause, run_flavour, settled
 from benchmarks.measures import covered_s, ratio, row, summed_s, total
-from benchmarks.stopwatch import ANSWER_HELD, COMMITS, HELD, PLAYWRIGHT, PROBE, Stopwatch
+from benchmarks.stopwatch import ANSWER_HELD, CATCH_UP, COMMITS, HELD, LOOK, PLAYWRIGHT, Stopwatch
 from tests.shop_site import Shop
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def measure(flavour: Flavour, count: int, folder: Path, reporter: Reporter) -> N
     """Click ``count`` times in each case and report the rows."""
     watch = Stopwatch()
     watch.watch(API[flavour], "Page.click", PLAYWRIGHT)  # below the hook, which browsermw.open puts on top of it
-    watch.watch_ledger_and_probe()
+    watch.watch_ledger_and_page()
     watch.watch_gate()
     samples: Samples = defaultdict(list)
     with Shop.start() as shop, browsermw.open(f"sqlite:///{folder}/clicks.db", runtime="benchmark") as mw:
@@ -140,9 +140,10 @@ def _note(samples: Samples, case: tuple[str, str, str], called: Interval, laps: 
     add("sum", summed_s([*hook, *gate]))
     add("before", summed_s(hook[:1]))
     add("after", summed_s(hook[1:]))
-    add("looks", summed_s(laps[PROBE]))
+    add("looks", summed_s(laps[LOOK]))
+    add("catching up", summed_s(laps[CATCH_UP]))
     add("commits", summed_s(commits))
-    add("between", covered_s([*hook, *gate]) - covered_s([*laps[PROBE], *commits]))
+    add("between", covered_s([*hook, *gate]) - covered_s([*laps[LOOK], *laps[CATCH_UP], *commits]))
     if gate:
         add("held", summed_s(laps[HELD]))
         add("answer held", summed_s(laps[ANSWER_HELD]))
@@ -167,6 +168,7 @@ def _rows(flavour: Flavour, samples: Samples) -> Iterable[Row]:
                 yield row(table, "… answer held at the gate", taken["answer held"])
                 yield total(table, "requests that came after their click had been closed", taken["late"])
             yield row(table, "of these: 2 looks at the page", taken["looks"])
+            yield row(table, "of these: until the page's scripts have had their turn", taken["catching up"])
             yield row(table, f"of these: {commits} transactions", taken["commits"])
             yield row(table, "of these: all else (threads, loop, records)", taken["between"])
             yield row(table, "processor time of our threads", taken["processor"])

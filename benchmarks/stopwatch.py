@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import wrapt
 
 from browsermw.ledger.store import SqlLedger
+from browsermw.sight import Sight
 from browsermw.wire.cdp import CdpConnection
 from browsermw.wire.chromium import GuardedBrowser
 from browsermw.wire.gate import Gate
@@ -23,7 +24,7 @@ from browsermw.wire.gate import Gate
 if TYPE_CHECKING:
     from benchmarks.measures import Interval
 
-PLAYWRIGHT, PROBE, HELD, ANSWER_HELD = "playwright", "probe", "held", "answer held"
+PLAYWRIGHT, LOOK, CATCH_UP, HELD, ANSWER_HELD = "playwright", "look", "catch up", "held", "answer held"
 COMMITS = ("plan_action", "dispatch_effect", "answer_effect", "close_action")
 
 _END_OF_PAUSE = {"Fetch.continueRequest": HELD, "Fetch.continueResponse": ANSWER_HELD}
@@ -69,11 +70,12 @@ class Stopwatch:
             method = getattr(method, part)
         wrapt.wrap_function_wrapper(owner, name, awaited if inspect.iscoroutinefunction(method) else plain)
 
-    def watch_ledger_and_probe(self) -> None:
-        """Time the ledger's writes on its own thread, and the look at the page."""
+    def watch_ledger_and_page(self) -> None:
+        """Time the ledger's writes on its own thread, and what the page is asked."""
         for name in COMMITS:
             self.watch(SqlLedger, name, name)
-        self.watch(GuardedBrowser, "evaluate", PROBE)
+        self.watch(Sight, "look", LOOK)
+        self.watch(GuardedBrowser, "caught_up", CATCH_UP)
 
     def processor_s(self) -> float:
         """Processor time that browsermw's own threads have used so far: less disturbed by a busy machine."""
