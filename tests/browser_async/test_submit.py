@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.async_api import Page, expect
 
+from tests.browser_kit import STOP_TIMERS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
@@ -153,7 +155,7 @@ async def test_a_page_goes_on_while_the_agents_loop_is_blocked(page: Page, shop:
     await page.goto(f"{shop.url}/autosave?ms=100")
     shop.wait_for("/api/autosave")
     shop.wait_for("/api/autosave", 15)  # a plain wait that blocks this very loop
-    await page.goto("about:blank")
+    await page.evaluate(STOP_TIMERS)
     effects = journal.settled("/api/autosave")
     assert len([it for it in effects if str(it.phase) != "REFUSED"]) == shop.count("/api/autosave")
     assert "page" in {journal.action_of(effect).kind for effect in effects}

@@ -63,6 +63,27 @@ def test_what_is_never_answered_is_in_doubt_after_the_time_that_policy_gives(
     page.context.close()
 
 
+@pytest.mark.parametrize("leave", ["goes elsewhere", "aborts"])
+def test_what_the_page_gave_up_after_it_left_is_in_doubt_at_the_end(
+    mw: Runtime, browser: Browser, shop: Shop, leave: str
+) -> None:
+    """The browser tells no more about it (field note 19), whatever the shop made of it."""
+    run_id = f"given up, {leave}"
+    with mw.run(run_id) as run:
+        page = run.wrap(browser.new_context()).new_page()
+        page.goto(f"{shop.url}/checkout")
+        page.evaluate("globalThis.stop = new AbortController()")
+        page.evaluate("void fetch('/api/never', {method: 'POST', body: 'x', signal: stop.signal}).catch(() => 0)")
+        shop.wait_for("/api/never")
+        if leave == "aborts":
+            page.evaluate("stop.abort()")
+        else:
+            page.goto(f"{shop.url}/shop")
+    assert (run.phase, Journal(mw, run_id).phases()) == ("NEEDS_REVIEW", ["NEEDS_REVIEW"])
+    assert shop.count("/api/never") == 1
+    page.context.close()
+
+
 def test_a_run_left_by_an_error_is_suspended_and_the_error_is_the_users(
     mw: Runtime, browser: Browser, shop: Shop
 ) -> None:
