@@ -83,6 +83,8 @@ class CdpConnection:
             raise CdpClosed("the connection to the browser is closed") from error
         finally:
             self._waiting.pop(number, None)
+            if waiting.done() and not waiting.cancelled():
+                waiting.exception()  # the reader may have set it while we were sending; asyncio logs what nobody reads
 
     async def _read(self) -> None:
         try:
