@@ -287,9 +287,7 @@ class Desk:
                 run.scopes.remove(scope)
         waiting = tuple(effect for _, effect in run.unanswered_on(scope.page_id) if effect.effect_id not in scope.left)
         asides = () if scope.reads_only else tuple(scope.asides)
-        return ActionClosed(
-            tuple(scope.refusals), asides, tuple(scope.unanswered.values()), len(scope.left), waiting
-        )
+        return ActionClosed(tuple(scope.refusals), asides, tuple(scope.unanswered.values()), len(scope.left), waiting)
 
     async def _caught_up(self, run: GuardedRun, page_id: str | None) -> None:
         browser = next((it for it in run.contexts.values() if page_id in it.targets.targets), None)
@@ -344,7 +342,8 @@ class Desk:
         return effect if answer.outcome is Outcome.UNKNOWN else None
 
     def _reached(self, run: GuardedRun, ask: CloseCall) -> bool | None:
-        if ask.failed is None:
+        host, _ = origin_of(ask.url)
+        if ask.failed is None or not host:
             return None
         seen = [browser.reached(*origin_of(ask.url), since=ask.ticket.sent_from_s) for browser in run.contexts.values()]
         return None if not seen or None in seen else any(seen)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import re
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urljoin
 
 from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 from browsermw.boundary import CallTicket, CloseCall, OpenAction, OpenCall
 from browsermw.errors import OutcomeUnknown
+from browsermw.hooks.launched import base_url_of
 from browsermw.hooks.timeouts import InFlightDuplicateTimeout, OutcomeUnknownTimeout
 from browsermw.refusals import describe
 
@@ -140,7 +141,26 @@ def opening_call(
         return _route_call(guard, called, first, kwargs, page_id)
     method = str(kwargs.get("method") or "GET").upper() if verb == "FETCH" else verb
     content_type, body = _payload(kwargs)
-    return OpenCall(guard.run.run_id, called, method, str(first), content_type, body, page_id)
+    return OpenCall(guard.run.run_id, called, method, _aimed(guard, str(first), kwargs), content_type, body, page_id)
+
+
+def _aimed(guard: Guard, url: str, kwargs: Mapping[str, Any]) -> str:
+    """The URL that the driver will ask for.
+
+    With its host, or the relay would be asked about no host at all and say that nothing went there; with ``params``, or
+    two requests that differ in nothing else would be one.
+    """
+    url = urljoin(base_url_of(guard.context), url)
+    params = kwargs.get("params")
+    if not params:
+        return url
+    query = params.lstrip("?") if isinstance(params, str) else urlencode({k: str(v) for k, v in dict(params).items()})
+    return f"{url}{'&' if '?' in url else '?'}{query}"
+
+
+def sent_once(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of a call that sends an effect, without ``max_retries``: the driver would send it again by itself."""
+    return {**kwargs, "max_retries": 0} if kwargs.get("max_retries") else kwargs
 
 
 def _route_call(guard: Guard, called: str, request: Any, kwargs: Mapping[str, Any], page_id: str | None) -> OpenCall:
@@ -151,9 +171,8 @@ def _route_call(guard: Guard, called: str, request: Any, kwargs: Mapping[str, An
         content_type, body = _payload({"data": kwargs.get("post_data", kwargs.get("data")), "headers": headers})
     else:
         body = request.post_data_buffer or b""
-    return OpenCall(
-        guard.run.run_id, called, method, str(kwargs.get("url") or request.url), content_type, body, page_id
-    )
+    url = _aimed(guard, str(kwargs.get("url") or request.url), kwargs)
+    return OpenCall(guard.run.run_id, called, method, url, content_type, body, page_id)
 
 
 def _payload(kwargs: Mapping[str, Any]) -> tuple[str, bytes | None]:

@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 
 _port_of: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 _own_proxy: WeakSet[Any] = WeakSet()
+_base_url_of: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 _PORT = re.compile(r"--remote-debugging-port=(\d+)")
 
 
 def note_launch(made: object, kwargs: Mapping[str, Any]) -> None:
     """Note a browser, or the context of a persistent launch, with its debugging port."""
+    _note_base_url(made, kwargs)
     for argument in kwargs.get("args") or ():
         found = _PORT.fullmatch(str(argument))
         if found is not None:
@@ -27,9 +29,21 @@ def note_launch(made: object, kwargs: Mapping[str, Any]) -> None:
 
 
 def note_context(made: object, kwargs: Mapping[str, Any]) -> None:
-    """Note a context, or the page of ``Browser.new_page``, that brings its own proxy."""
+    """Note of a context, or of the page of ``Browser.new_page``, its own proxy and its base URL."""
+    made = getattr(made, "context", made)
+    _note_base_url(made, kwargs)
     if kwargs.get("proxy"):
-        _own_proxy.add(getattr(made, "context", made))
+        _own_proxy.add(made)
+
+
+def _note_base_url(made: object, kwargs: Mapping[str, Any]) -> None:
+    if kwargs.get("base_url"):
+        _base_url_of[made] = str(kwargs["base_url"])
+
+
+def base_url_of(context: object) -> str:
+    """What relative URLs of ``context.request`` are resolved against; empty where nothing was given."""
+    return _base_url_of.get(context, "")
 
 
 def debugging_port_of(context: object) -> int | None:
