@@ -28,7 +28,8 @@ def wait_through(future: Future[Any], page: Any) -> Any:
         return future.result(timeout=BLOCKING_S)
     except TimeoutError:
         if future.done():
-            raise
+            # It may have ended in this very moment; its own word counts, not the end of our patience.
+            return future.result()
     while not future.done():
         try:
             page.wait_for_timeout(PUMP_MS)
