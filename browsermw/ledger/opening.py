@@ -86,7 +86,8 @@ def _dialect_of(url: URL, lease_s: float) -> Dialect:
         raise _refused(shown, "it is kept in memory, so that it would not survive the process. Name a file")
     if url.database.startswith("file:"):
         raise _refused(shown, f"SQLite's file: form is not supported. {_SUPPORTED}")
-    return SqliteDialect(url.set(drivername="sqlite", database=os.path.abspath(url.database)))  # noqa: PTH100
+    # The locks lie beside the file: who comes by a symbolic link has to find those of who came by the name.
+    return SqliteDialect(url.set(drivername="sqlite", database=os.path.realpath(url.database)))
 
 
 def _refused(shown: str, why: str, *, names_no_ledger: bool = True) -> LedgerUnavailable:
