@@ -18,6 +18,7 @@ from browsermw.desk import Desk, new_id
 from browsermw.errors import BrowsermwError, LedgerUnavailable, WireTooWeak
 from browsermw.events import Events
 from browsermw.hooks.install import install
+from browsermw.hooks.launched import on_launch
 from browsermw.keyfile import read_or_make_key
 from browsermw.ledger import open_ledger
 from browsermw.ledger.contract import Boot
@@ -169,7 +170,8 @@ class Runtime:
         except ValueError:
             self.submit(relay.close()).result()
             raise
-        self._browsers[port] = self.submit(self._guard(port, relay)).result()
+        browser = self._browsers[port] = self.submit(self._guard(port, relay)).result()
+        on_launch(port, lambda: self.submit(browser.tried()))
         return options
 
     async def _guard(self, port: int, relay: Relay) -> GuardedBrowser:

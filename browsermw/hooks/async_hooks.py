@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from browsermw.boundary import CloseAction
 from browsermw.hooks import journal
 from browsermw.hooks.guards import Guard, find_guard, guard_of, guard_of_route
+from browsermw.hooks.launched import attaching, note_context, note_launch
 from browsermw.hooks.sync_hooks import guards_to_settle
 
 if TYPE_CHECKING:
@@ -111,12 +112,22 @@ def opens(_class_name: str) -> Callable[..., Any]:
     return hook
 
 
-def noting(note: Callable[[object, Any], None]) -> Callable[..., Any]:
-    """The hook of a method whose result is to be remembered."""
+async def launch(wrapped: Wrapped, _instance: Any, args: Any, kwargs: Any) -> Any:
+    """The hook of a launch: it returns with the gate in place, or ``wrap`` will say why it is not."""
+    made = await wrapped(*args, **kwargs)
+    note_launch(made, kwargs)
+    attached = attaching(kwargs)
+    if attached is not None:
+        try:
+            await asyncio.wait([asyncio.wrap_future(attached)])
+        except asyncio.CancelledError:
+            await asyncio.shield(made.close())  # nobody else could
+            raise
+    return made
 
-    async def hook(wrapped: Wrapped, _instance: Any, args: Any, kwargs: Any) -> Any:
-        made = await wrapped(*args, **kwargs)
-        note(made, kwargs)
-        return made
 
-    return hook
+async def making(wrapped: Wrapped, _instance: Any, args: Any, kwargs: Any) -> Any:
+    """The hook of a method that makes a context."""
+    made = await wrapped(*args, **kwargs)
+    note_context(made, kwargs)
+    return made

@@ -14,7 +14,6 @@ import playwright.sync_api
 import wrapt
 
 from browsermw.hooks import async_hooks, sync_hooks
-from browsermw.hooks.launched import note_context, note_launch
 from browsermw.hooks.table import ACTIONS, CALLS, CLOSES, LAUNCHES, OPENS
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def _install_on(api: ModuleType, hooks: Any) -> None:
     for class_name, name in _pairs(OPENS):
         _put(api, class_name, name, hooks.opens(class_name))
     for class_name, name in _pairs(LAUNCHES):
-        _put(api, class_name, name, hooks.noting(note_launch if class_name == "BrowserType" else note_context))
+        _put(api, class_name, name, hooks.launch if class_name == "BrowserType" else hooks.making)
 
 
 def _pairs(table: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, str]]:

@@ -1,7 +1,8 @@
 """Which browser did a context come from? Noted when it is launched, so that ``wrap`` can say no at once.
 
 Fed by the hooks on ``BrowserType.launch`` and ``Browser.new_context``, asked by ``Run.wrap``. Reads Playwright's
-public arguments only.
+public arguments only. A launch returns with the gate in place: what a page that is older than the gate sends by
+``sendBeacon`` or ``ping`` passes it (field note 16).
 """
 
 from __future__ import annotations
@@ -10,22 +11,44 @@ import re
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet
 
+from browsermw.errors import BrowsermwError
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from concurrent.futures import Future
 
 _port_of: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 _own_proxy: WeakSet[Any] = WeakSet()
 _base_url_of: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+_attaching_at: dict[int, Callable[[], Future[None]]] = {}
 _PORT = re.compile(r"--remote-debugging-port=(\d+)")
 
 
 def note_launch(made: object, kwargs: Mapping[str, Any]) -> None:
     """Note a browser, or the context of a persistent launch, with its debugging port."""
     _note_base_url(made, kwargs)
-    for argument in kwargs.get("args") or ():
-        found = _PORT.fullmatch(str(argument))
-        if found is not None:
-            _port_of[made] = int(found.group(1))
+    port = _port_in(kwargs)
+    if port is not None:
+        _port_of[made] = port
+
+
+def _port_in(kwargs: Mapping[str, Any]) -> int | None:
+    found = [_PORT.fullmatch(str(argument)) for argument in kwargs.get("args") or ()]
+    return next((int(match.group(1)) for match in reversed(found) if match is not None), None)
+
+
+def on_launch(port: int, attach: Callable[[], Future[None]]) -> None:
+    """Have the gate attached before the launch of a browser with that debugging port returns, once."""
+    _attaching_at[port] = attach
+
+
+def attaching(kwargs: Mapping[str, Any]) -> Future[None] | None:
+    """The gate's attaching to a browser that was just launched; ``None`` for a browser that is none of ours."""
+    attach = _attaching_at.pop(_port_in(kwargs) or 0, None)
+    try:
+        return None if attach is None else attach()
+    except BrowsermwError:
+        return None  # the runtime is closed; its relay lets nothing pass
 
 
 def note_context(made: object, kwargs: Mapping[str, Any]) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from browsermw.boundary import CloseAction
 from browsermw.hooks import journal
 from browsermw.hooks.guards import Guard, find_guard, guard_of, guard_of_route
+from browsermw.hooks.launched import attaching, note_context, note_launch
 from browsermw.hooks.waiting import wait_through
 
 if TYPE_CHECKING:
@@ -104,15 +105,21 @@ def opens(_class_name: str) -> Callable[..., Any]:
     return hook
 
 
-def noting(note: Callable[[object, Any], None]) -> Callable[..., Any]:
-    """The hook of a method whose result is to be remembered."""
+def launch(wrapped: Wrapped, _instance: Any, args: Any, kwargs: Any) -> Any:
+    """The hook of a launch: it returns with the gate in place, or ``wrap`` will say why it is not."""
+    made = wrapped(*args, **kwargs)
+    note_launch(made, kwargs)
+    attached = attaching(kwargs)
+    if attached is not None:
+        attached.exception()
+    return made
 
-    def hook(wrapped: Wrapped, _instance: Any, args: Any, kwargs: Any) -> Any:
-        made = wrapped(*args, **kwargs)
-        note(made, kwargs)
-        return made
 
-    return hook
+def making(wrapped: Wrapped, _instance: Any, args: Any, kwargs: Any) -> Any:
+    """The hook of a method that makes a context."""
+    made = wrapped(*args, **kwargs)
+    note_context(made, kwargs)
+    return made
 
 
 def guards_to_settle(class_name: str, instance: Any) -> list[Guard]:

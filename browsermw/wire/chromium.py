@@ -115,6 +115,12 @@ class GuardedBrowser:
                 "meanwhile could send unseen. Close this browser and launch a new one with mw.launch_options()."
             )
 
+    async def tried(self) -> None:
+        """Wait until the gate is in place or has failed to be; ``ready`` tells which."""
+        self.begin()
+        assert self._attaching is not None
+        await asyncio.wait([self._attaching])
+
     async def _attach(self) -> None:
         url = await self._socket_url()
         connection = await CdpConnection.open(url, self._event)
@@ -164,6 +170,12 @@ class GuardedBrowser:
         """Page-level Fetch for pages that were loaded before the gate (field note 16)."""
         for target in self.targets.pages():
             if target.target_id in self._older:
+                if self._relay is not None and target.url in {"", "about:blank"}:
+                    # The first page of a persistent context: nothing is on it yet, and with a new document it is
+                    # under the gate like any other, its beacons too.
+                    await self._command("Page.enable", session=target.session)
+                    await self._command("Page.navigate", {"url": "about:blank"}, session=target.session)
+                    continue
                 target.older_than_gate = True
                 # Its navigations are held at browser level already; holding them twice would look like a duplicate.
                 patterns = [pattern for pattern in PATTERNS if pattern["resourceType"] != "Document"]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from browsermw.wire.relay import Relay
     from browsermw.wire.targets import TargetMap
 
-RESOURCE_TYPES = ("Document", "XHR", "Fetch", "Ping", "Other")
+RESOURCE_TYPES = ("Document", "XHR", "Fetch", "Ping", "Other", "CSPViolationReport")
 """Types that can carry an effect; the others (images, scripts, styles) stay in the cache's fast path (note 3)."""
 
 PATTERNS = [{"urlPattern": "*", "resourceType": kind, "requestStage": "Request"} for kind in RESOURCE_TYPES]
@@ -57,6 +57,7 @@ class Gate:
         self._relay = relay
         self._released: dict[HeldKey, tuple[str, float]] = {}
         self._hops: dict[HeldKey, str] = {}
+        self._from_older_pages: dict[str, HeldKey] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.held_count = 0
 
@@ -64,6 +65,9 @@ class Gate:
         """Take a ``Fetch.requestPaused`` event; never blocks."""
         if "responseStatusCode" in params or "responseErrorReason" in params:
             self._start(self._answered(connection, params, session))
+        elif session is None and self._from_older_pages.get(params.get("networkId", "")) in self._released:
+            # Some pages that are older than the gate pass it at both levels; this one is on record and was let go.
+            self._start(self._continue(connection, params["requestId"], session))
         elif self._may_be_effect(params["request"]):
             self._start(self._hold(connection, params, session))
         else:
@@ -112,6 +116,7 @@ class Gate:
             repeats=self._targets.is_repeat(params.get("networkId")),
             continues=self._hops.pop((session, params.get("redirectedRequestId", "")), None),
             origin=origin_of(request["url"]),
+            held_at=asyncio.get_running_loop().time(),
         )
 
     async def _carry_out(
@@ -122,13 +127,19 @@ class Gate:
         elif ruling.effect_id is None:
             await self._continue(connection, params["requestId"], session)
         else:
-            await self._release(connection, params["requestId"], session, held, ruling.effect_id)
+            await self._release(connection, params, session, held, ruling.effect_id)
 
     async def _release(
-        self, connection: CdpConnection, request_id: str, session: str | None, held: HeldRequest, effect_id: str
+        self, connection: CdpConnection, params: dict[str, Any], session: str | None, held: HeldRequest, effect_id: str
     ) -> None:
+        if connection.closed.is_set():
+            await self._browser_ended_first(held, effect_id)
+            return
+        request_id, network_id = params["requestId"], params.get("networkId")
         released_at = asyncio.get_running_loop().time()
         self._released[session, request_id] = (effect_id, released_at)
+        if session is not None and network_id:
+            self._from_older_pages[network_id] = (session, request_id)
         if self._relay is not None:
             self._relay.effect_released(*held.origin)
         try:
@@ -141,6 +152,14 @@ class Gate:
             self._forget((session, request_id), held.origin)
             if not isinstance(error, CdpClosed):
                 await self._desk.answered(effect_id, SeenAnswer(error=str(error), never_left=True))
+
+    async def _browser_ended_first(self, held: HeldRequest, effect_id: str) -> None:
+        """We never let it go. The browser may have, as it ended; the relay knows whether anything went there."""
+        reached = None
+        if self._relay is not None:
+            self._relay.shut("the gate lost its connection to the browser")
+            reached = self._relay.reached(*held.origin, since=held.held_at)
+        await self._desk.answered(effect_id, SeenAnswer(error="the browser ended first", reached=reached))
 
     def _forget(self, key: HeldKey, origin: tuple[str, int]) -> tuple[str, float] | None:
         if self._relay is not None:

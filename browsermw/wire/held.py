@@ -33,6 +33,7 @@ class HeldRequest:
         repeats: A reload or a step in the history: the browser would send an earlier request again.
         continues: Effect of which this is a redirect hop.
         origin: Host and port, for the relay's knowledge.
+        held_at: When it came to the gate, on the loop's clock.
     """
 
     method: str
@@ -45,6 +46,7 @@ class HeldRequest:
     repeats: bool
     continues: str | None
     origin: tuple[str, int]
+    held_at: float = 0.0
 
     @property
     def navigates(self) -> bool:
