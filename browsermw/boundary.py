@@ -116,6 +116,7 @@ class CloseCall:
         headers: Response headers.
         failed: The failure in words.
         url: For the relay's knowledge after a failure.
+        never_made: The caller was interrupted before it was handed to the driver.
     """
 
     run_id: str
@@ -124,3 +125,4 @@ class CloseCall:
     status: int | None = None
     headers: tuple[tuple[str, str], ...] = ()
     failed: str | None = None
+    never_made: bool = False

@@ -330,7 +330,7 @@ class Desk:
             return None
         scope, effect = run.in_flight[effect_id]
         seen = SeenAnswer(status=ask.status, headers=ask.headers, error=ask.failed, reached=self._reached(run, ask))
-        answer = _answer_from(seen)
+        answer = Answer(Outcome.NOT_SENT, reason=ask.failed) if ask.never_made else _answer_from(seen)
         recorded = await self._settle(run, effect_id, answer)
         if scope not in run.scopes and not scope.by_page:
             await self._close_unwatched(run, scope)

@@ -12,6 +12,7 @@ from browsermw.boundary import CloseAction
 from browsermw.hooks import journal
 from browsermw.hooks.guards import Guard, find_guard, guard_of, guard_of_route
 from browsermw.hooks.launched import attaching, note_context, note_launch
+from browsermw.hooks.opening import closing_action, closing_call, open_async
 from browsermw.hooks.sync_hooks import guards_to_settle
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def action(class_name: str, name: str, entry: ActionKind) -> Callable[..., Any]:
         await guard.identified()
         desk, page_id = guard.run.runtime.desk, await guard.page_id_async(page)
         opening = journal.opening(guard, entry, called, instance, args, kwargs, page_id)
-        action_id = await _ask(guard, desk.open_action(opening))
+        action_id = await open_async(guard, desk.open_action(opening), closing_action(guard))
 
         async def close(error: BaseException | None) -> Any:
             failed = journal.in_words(error) if error is not None else None
@@ -71,7 +72,7 @@ def call(class_name: str, name: str) -> Callable[..., Any]:
         desk = guard.run.runtime.desk
         page_id = await guard.page_id_async(page)
         opening = journal.opening_call(guard, called, instance, args, kwargs, page_id)
-        ticket = await _ask(guard, desk.open_call(opening))
+        ticket = await open_async(guard, desk.open_call(opening), closing_call(guard, opening))
         if ticket.effect_id is None:
             return await wrapped(*args, **kwargs)
         try:

@@ -104,6 +104,8 @@ def concluded(closed: ActionClosed, called: str, error: BaseException | None) ->
         called: Such as ``Page.click``.
         error: What Playwright raised, if anything.
     """
+    if error is not None and not isinstance(error, Exception):
+        return None  # Ctrl-C and a cancelled task stay what they are
     if error is not None and closed.unanswered and isinstance(error, PlaywrightTimeoutError):
         first = closed.unanswered[0]
         return OutcomeUnknownTimeout(

@@ -8,6 +8,7 @@ from browsermw.boundary import CloseAction
 from browsermw.hooks import journal
 from browsermw.hooks.guards import Guard, find_guard, guard_of, guard_of_route
 from browsermw.hooks.launched import attaching, note_context, note_launch
+from browsermw.hooks.opening import closing_action, closing_call, open_sync
 from browsermw.hooks.waiting import wait_through
 
 if TYPE_CHECKING:
@@ -20,8 +21,11 @@ Wrapped = Any
 
 
 def _ask(guard: Guard, work: Coroutine[Any, Any, Any], page: Any) -> Any:
-    live = page if page is not None and not page.is_closed() else None
-    return wait_through(guard.run.runtime.submit(work), live)
+    return wait_through(guard.run.runtime.submit(work), _live(page))
+
+
+def _live(page: Any) -> Any:
+    return page if page is not None and not page.is_closed() else None
 
 
 def action(class_name: str, name: str, entry: ActionKind) -> Callable[..., Any]:
@@ -34,7 +38,7 @@ def action(class_name: str, name: str, entry: ActionKind) -> Callable[..., Any]:
             return wrapped(*args, **kwargs)
         desk, page_id = guard.run.runtime.desk, guard.page_id_sync(page)
         opening = journal.opening(guard, entry, called, instance, args, kwargs, page_id)
-        action_id = _ask(guard, desk.open_action(opening), page)
+        action_id = open_sync(guard, desk.open_action(opening), _live(page), closing_action(guard))
 
         def close(error: BaseException | None) -> ActionClosed:
             failed = journal.in_words(error) if error is not None else None
@@ -67,7 +71,7 @@ def call(class_name: str, name: str) -> Callable[..., Any]:
         desk = guard.run.runtime.desk
         page_id = guard.page_id_sync(page)
         opening = journal.opening_call(guard, called, instance, args, kwargs, page_id)
-        ticket = _ask(guard, desk.open_call(opening), None)
+        ticket = open_sync(guard, desk.open_call(opening), None, closing_call(guard, opening))
         if ticket.effect_id is None:
             return wrapped(*args, **kwargs)
         try:
@@ -75,7 +79,7 @@ def call(class_name: str, name: str) -> Callable[..., Any]:
         except BaseException as error:
             closing = journal.failed_call(guard, ticket, opening.url, error)
             doubt = _ask(guard, desk.close_call(closing), None)
-            if doubt is not None:
+            if doubt is not None and isinstance(error, Exception):
                 raise journal.call_in_doubt(called, doubt, error) from error
             raise
         _ask(guard, desk.close_call(journal.answered_call(guard, ticket, opening.url, response)), None)

@@ -1,0 +1,90 @@
+"""Tasks that are cancelled at the worst moments: nothing is left open, nothing is doubted that was not sent."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from browsermw import faults
+from browsermw.faults import Point
+from tests.browser_kit import Journal, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.async_api import BrowserContext, Page
+
+    from browsermw import Run, Runtime
+    from tests.shop_site import Shop
+
+
+class _Hold:
+    """Holds a ledger's call just before its commit."""
+
+    def __init__(self, call: str) -> None:
+        self.reached, self.go_on = threading.Event(), threading.Event()
+        faults.arm(lambda point, called: self._wait(point, called == call))
+
+    def _wait(self, point: Point, is_it: bool) -> None:
+        if is_it and point is Point.LEDGER_BEFORE_COMMIT:
+            self.reached.set()
+            self.go_on.wait(10)
+
+    async def cancel(self, task: asyncio.Task[object]) -> BaseException | None:
+        """Cancel a task whose ledger call is held; what it ended with."""
+        assert await asyncio.to_thread(self.reached.wait, 10)
+        task.cancel()
+        await asyncio.sleep(0.05)
+        self.go_on.set()
+        faults.arm(None)
+        await asyncio.wait([task])
+        return None if task.cancelled() else task.exception()
+
+
+@pytest.fixture(autouse=True)
+def _disarmed() -> Iterator[None]:
+    yield
+    faults.arm(None)
+
+
+async def test_a_call_cancelled_while_its_record_is_written_was_not_sent(
+    context: BrowserContext, shop: Shop, journal: Journal
+) -> None:
+    hold = _Hold("dispatch_effect")
+    sent = asyncio.create_task(context.request.post(f"{shop.url}/api/checkout", data={"item": "book"}))
+    assert await hold.cancel(sent) is None
+    await asyncio.to_thread(journal.settled)
+    assert journal.phases() == ["ABANDONED"]
+    assert shop.count("/api/checkout") == 0
+    assert (await context.request.post(f"{shop.url}/api/checkout", data={"item": "book"})).status == 201
+
+
+async def test_an_action_cancelled_as_it_is_opened_is_closed(
+    mw: Runtime, run: Run, page: Page, shop: Shop, journal: Journal
+) -> None:
+    await page.goto(f"{shop.url}/checkout")
+    for _ in range(10):
+        task = asyncio.create_task(page.hover("#pay"))
+        while not mw.desk.runs[run.run_id].scopes and not task.done():
+            await asyncio.wait([task], timeout=0)  # to the very turn in which it opens
+        task.cancel()
+        await asyncio.wait([task])
+    await asyncio.to_thread(until, lambda: not mw.desk.runs[run.run_id].scopes)
+    await page.click("#pay")
+    assert [action.kind for action in journal.actions()] == ["navigate", "click"]
+
+
+async def test_a_cancelled_click_whose_request_is_refused_stays_cancelled(
+    page: Page, shop: Shop, journal: Journal
+) -> None:
+    await page.goto(f"{shop.url}/checkout")
+    # The click is still busy when its request is held.
+    await page.evaluate("() => document.querySelector('#pay').addEventListener('mousedown', e => e.target.click())")
+    hold = _Hold("dispatch_effect")
+    assert await hold.cancel(asyncio.create_task(page.click("#pay", delay=500))) is None
+    await asyncio.to_thread(journal.settled)
+    assert journal.phases() == ["ABANDONED"]
+    assert shop.count("/api/checkout") == 0
