@@ -18,6 +18,7 @@ from browsermw.boundary import CallTicket, CloseCall, OpenAction, OpenCall
 from browsermw.errors import OutcomeUnknown
 from browsermw.hooks.launched import base_url_of
 from browsermw.hooks.timeouts import InFlightDuplicateTimeout, OutcomeUnknownTimeout
+from browsermw.page.redact import redact_url
 from browsermw.refusals import describe
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ _ANSWERED = re.compile(r"^(?:\w+\.\w+: )?([1-5]\d\d) ")
 
 WAITING_CLICKS = frozenset({"Page.click", "Frame.click", "Locator.click", "ElementHandle.click"})
 """After these Playwright waits for the navigation that they began; of the other actions, not all do."""
+_URL = re.compile(r"\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s\"'<>]+")
 
 _SPOKEN_KINDS = frozenset({"script"})
 KEY_NAME_LENGTH = 2
@@ -91,9 +93,10 @@ def _target(entry: ActionKind, called: str, instance: Any, args: Sequence[Any], 
 
 
 def in_words(error: BaseException) -> str:
-    """A failure for the record: its class and its first line, shortened."""
+    """A failure for the record: its class and its first line, shortened, its URLs redacted."""
     first = str(error).partition("\n")[0]
-    return f"{type(error).__name__}: {first}"[:300]
+    shown = _URL.sub(lambda found: redact_url(found.group()), first)
+    return f"{type(error).__name__}: {shown}"[:300].encode("utf-8", "replace").decode().replace("\0", "")
 
 
 def concluded(closed: ActionClosed, called: str, error: BaseException | None) -> BaseException | None:
