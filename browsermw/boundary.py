@@ -26,7 +26,6 @@ class OpenAction:
         page_id: The page's target id; ``None`` where the call has no page.
         lazy: Journal it only if an effect comes of it (scripts, typing).
         reads_only: A navigation; passes in quarantine.
-        waits: Playwright itself waits for the navigation that the call begins, so that nobody else has to.
     """
 
     run_id: str
@@ -36,7 +35,6 @@ class OpenAction:
     page_id: str | None
     lazy: bool = False
     reads_only: bool = False
-    waits: bool = False
 
 
 @dataclass(frozen=True)

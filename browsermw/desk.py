@@ -244,7 +244,6 @@ class Desk:
         scope = self._new_scope(
             run, ask.kind, ask.method, _shown(ask.target), ask.page_id, lazy=ask.lazy, reads_only=ask.reads_only
         )
-        scope.waits = ask.waits
         _refuse_second_click(run, scope)
         if not ask.lazy:
             before = await self._sight.look(run, ask.page_id)
@@ -268,8 +267,7 @@ class Desk:
             return ActionClosed()
         scope.given_up = ask.failed is not None
         try:
-            if not scope.waits or ask.failed is not None:
-                await self._caught_up(run, scope.page_id)
+            await self._caught_up(run, scope.page_id)
             await scope.decided()
             if scope.planned or not scope.lazy:
                 # The page has run what the call set off; its requests take another way and are mostly here by now.

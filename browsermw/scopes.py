@@ -34,7 +34,6 @@ class Scope:
         lazy: Not in the ledger until an effect comes of it.
         reads_only: A navigation.
         wire: How strongly its context is guarded.
-        waits: Playwright waits for the navigation that it begins.
         planned: Its record is durable.
         given_up: The caller no longer waits; what is still held must not leave (field note 9).
         refusals: Errors of refused requests that the call itself made, in order.
@@ -51,7 +50,6 @@ class Scope:
     wire: Wire
     lazy: bool = False
     reads_only: bool = False
-    waits: bool = False
     planned: bool = False
     given_up: bool = False
     refusals: list[BrowsermwError] = field(default_factory=list)

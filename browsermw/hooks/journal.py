@@ -33,8 +33,6 @@ _SELECTOR = re.compile(r"selector=(['\"])(.*)\1", re.DOTALL)
 _ANSWERED = re.compile(r"^(?:\w+\.\w+: )?([1-5]\d\d) ")
 """How Playwright words the error of ``fail_on_status_code``: the request was answered, with this status."""
 
-WAITING_CLICKS = frozenset({"Page.click", "Frame.click", "Locator.click", "ElementHandle.click"})
-"""After these Playwright waits for the navigation that they began; of the other actions, not all do."""
 _URL = re.compile(r"\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s\"'<>]+")
 
 _SPOKEN_KINDS = frozenset({"script"})
@@ -69,7 +67,6 @@ def opening(
         page_id=page_id,
         lazy=entry.lazy,
         reads_only=entry.reads_only,
-        waits=called in WAITING_CLICKS and not kwargs.get("no_wait_after"),
     )
 
 
