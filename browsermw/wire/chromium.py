@@ -45,7 +45,7 @@ RETRY_S = 0.05
 SENDING_REASONS = frozenset({"formSubmissionPost", "reload"})
 """Navigations that a script or a click may begin and whose request may be an effect."""
 BEGUN_POLL_S = 0.002
-BEGUN_LIMIT_S = 1.0
+BEGUN_LIMIT_S = 3.0
 """A navigation that has not reached the gate by then was given up, or waits in the user's own route."""
 
 log = Events("browsermw.wire")
@@ -70,6 +70,7 @@ class GuardedBrowser:
         self._worlds: dict[str, int] = {}
         self._older: set[str] = set()
         self._begun: set[str] = set()
+        self._opening: set[str] = set()
         self._navigating: set[str] = set()
         self._on_lost: Callable[[], None] = lambda: None
         self.wire = Wire.SEALED if relay is not None else Wire.ATTACHED
@@ -211,6 +212,10 @@ class GuardedBrowser:
             self._requested(params)
         elif name == "frameStartedNavigating":
             self._started(params)
+        elif name == "windowOpen" and params["url"] not in {"", "about:blank"}:
+            opener = self.targets.by_session.get(session or "")
+            if opener is not None:
+                self._opening.add(opener.target_id)
         elif name in {"frameStoppedLoading", "frameDetached"}:
             self._arrived(params["frameId"])
         elif name == "frameNavigated":
@@ -235,7 +240,7 @@ class GuardedBrowser:
         if self._connection is None:
             return
         if params["resourceType"] == "Document":
-            self._begun.discard(params.get("frameId", ""))
+            self._at_the_gate(params.get("frameId", ""))
         target = self.targets.by_session.get(session or "")
         if target is None or target.older_than_gate:
             self.gate.paused(self._connection, params, session)
@@ -243,6 +248,12 @@ class GuardedBrowser:
             # The page has navigated since: the browser-level gate holds the same request, and one record is enough.
             order = {"requestId": params["requestId"]}
             self._spawn(self._quietly("Fetch.continueRequest", order, target.session))
+
+    def _at_the_gate(self, frame_id: str) -> None:
+        self._begun.discard(frame_id)
+        page = self.targets.page_of_frame(frame_id)
+        if page is not None and page.opener_id is not None:
+            self._opening.discard(page.opener_id)
 
     def _navigated(self, session: str | None, url: str) -> None:
         target = self.targets.by_session.get(session or "")
@@ -346,9 +357,15 @@ class GuardedBrowser:
         with contextlib.suppress(CdpError, TimeoutError):
             async with asyncio.timeout(BEGUN_LIMIT_S):
                 await self._next_turn(target_id)
-                while any(self._page_of(frame_id) == target_id for frame_id in self._begun):  # noqa: ASYNC110 - short
+                while self._has_begun(target_id):  # noqa: ASYNC110 - short
                     await asyncio.sleep(BEGUN_POLL_S)
+        self._opening.discard(target_id)  # a page that was opened and asked for nothing is not waited for again
         await asyncio.sleep(0)  # a request that was paused just now begins to be ruled on in the loop's next turn
+
+    def _has_begun(self, target_id: str) -> bool:
+        """Whether a navigation of the page, of its frames or of a page that it opens is on its way to the gate."""
+        frames = any(self._page_of(frame_id) == target_id for frame_id in self._begun)
+        return frames or target_id in self._opening
 
     async def _next_turn(self, target_id: str) -> None:
         turn = asyncio.create_task(self._turn(target_id))
