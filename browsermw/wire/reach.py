@@ -8,6 +8,11 @@ forget a target: a connection that is forgotten would read as one that never was
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
+
+BAR_S: Final = 30.0
+"""How long `Reach.bar` holds. Chromium sends again within milliseconds or not at all, and an effect that its page took
+back is never answered, so that a bar without an end would cut the agent off from its application."""
 
 
 @dataclass
@@ -17,7 +22,7 @@ class _Record:
     last_failure: str = ""
     effect_count: int = 0
     doubt_since: float = float("inf")
-    is_barred: bool = False
+    barred_until: float = float("-inf")
 
 
 @dataclass
@@ -64,16 +69,17 @@ class Reach:
         record.effect_count = max(0, record.effect_count - 1)
         if record.effect_count == 0:
             record.doubt_since = float("inf")
-            record.is_barred = False
+            record.barred_until = float("-inf")
 
-    def bar(self, host: str, port: int) -> None:
+    def bar(self, host: str, port: int, at: float) -> None:
         """Let no new connection go there until its effects are answered: it may carry one of them again."""
         record = self._of(host, port)
-        record.is_barred = record.effect_count > 0
+        if record.effect_count:
+            record.barred_until = at + BAR_S
 
-    def is_barred(self, host: str, port: int) -> bool:
-        """Whether `bar` holds."""
-        return self._of(host, port).is_barred
+    def is_barred(self, host: str, port: int, at: float) -> bool:
+        """Whether `bar` holds at that moment."""
+        return at < self._of(host, port).barred_until
 
     def doubt_since(self, host: str, port: int) -> float | None:
         """Since when there has been at least one unanswered effect; None for none."""

@@ -210,13 +210,14 @@ class Relay:
 
         An answer that is just being written down settles that, so it gets a moment to come.
         """
-        if self.reach.is_barred(target.host, target.port):
-            asyncio.get_running_loop().call_later(_BARRED_WAIT_S, self._decide_barred, tunnel, target)
+        loop = asyncio.get_running_loop()
+        if self.reach.is_barred(target.host, target.port, loop.time()):
+            loop.call_later(_BARRED_WAIT_S, self._decide_barred, tunnel, target)
         else:
             tunnel.admit()
 
     def _decide_barred(self, tunnel: Tunnel, target: socks.Target) -> None:
-        is_barred = self.reach.is_barred(target.host, target.port)
+        is_barred = self.reach.is_barred(target.host, target.port, asyncio.get_running_loop().time())
         if is_barred or self._admission is not _Admission.OPEN:
             tunnel.refuse(socks.NOT_ALLOWED)
         else:

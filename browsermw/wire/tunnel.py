@@ -159,7 +159,7 @@ class Tunnel(asyncio.Protocol):
         target = self._handshake.target
         assert target is not None
         if self._exchange.would_be_resent(self._doubt_since()):
-            self._owner.reach.bar(target.host, target.port)
+            self._owner.reach.bar(target.host, target.port, self._loop.time())
 
     def _forward_to_server(self, chunk: bytes) -> None:
         server, target = self._server, self._handshake.target
