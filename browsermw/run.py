@@ -99,21 +99,27 @@ class Run:
         Without an error and without doubt it is FINISHED; with an error SUSPENDED; with doubt NEEDS_REVIEW.
         """
         self._wait_for_answers()
-        self._left(self.runtime.submit(self._leave(failed=error is not None)).result())
+        self._leave_now(failed=error is not None)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """See ``__exit__``."""
         await asyncio.shield(asyncio.wrap_future(self.runtime.submit(self._settle())))
-        self._left(
-            await asyncio.shield(asyncio.wrap_future(self.runtime.submit(self._leave(failed=error is not None))))
-        )
+        await asyncio.shield(asyncio.to_thread(self._leave_now, failed=error is not None))
 
     def abandon(self) -> None:
         """The runtime closes under an open run: leave it as after an error, without waiting for answers."""
         if self.phase is RunPhase.ACTIVE:
-            self._left(self.runtime.submit(self._leave(failed=True)).result())
+            self._leave_now(failed=True)
+
+    def _leave_now(self, *, failed: bool) -> None:
+        """Leave also where the ledger cannot be told: its contexts must still close, and the next claim sweeps."""
+        phase = RunPhase.SUSPENDED
+        try:
+            phase = self.runtime.submit(self._leave(failed=failed)).result()
+        finally:
+            self._left(phase)
 
     def _wait_for_answers(self) -> None:
         future: Future[None] = self.runtime.submit(self._settle())

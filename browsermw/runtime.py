@@ -135,7 +135,10 @@ class Runtime:
             return
         try:
             for run in list(self._runs):
-                run.abandon()
+                try:
+                    run.abandon()
+                except BrowsermwError as error:  # its relays must be shut all the same; the next claim sweeps it
+                    log.error("run_not_left", run=run.run_id, cause=str(error))
             self._thread.submit(self._close_browsers()).result()
         finally:
             self._thread.close()
