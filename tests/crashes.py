@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.request import ProxyHandler, build_opener
 
 import browsermw
-from browsermw.testing.processes import end, family
+from browsermw.testing.processes import end, family, wait_gone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -136,6 +136,7 @@ class Agent:
         """Wait for its end; return what came of its clicks: ``clicked``, or the name of the error."""
         said = list(self._lines())
         assert said[-1:] == [{"done": True}], said
+        assert wait_gone(self._family, PATIENCE_S) == [], "an agent that ends in order takes its browser along"
         return [words.get("refused", "clicked") for words in said if words.keys() & {"clicked", "refused"}]
 
     def _lines(self) -> Iterator[dict[str, Any]]:
