@@ -37,6 +37,18 @@ def test_a_redirect_that_repeats_the_form_is_one_order_and_two_effects_of_one_ac
     assert journal.phases() == ["OBSERVED", "OBSERVED"]
 
 
+def test_a_redirect_of_what_a_page_sends_by_itself_stays_in_one_action(
+    page: Page, shop: Shop, journal: Journal
+) -> None:
+    page.goto(f"{shop.url}/checkout")
+    page.evaluate(f"setTimeout(() => ({FETCH})('/order-307?to=/api/checkout'), 300)")
+    shop.wait_for("/api/checkout")
+    first, second = journal.settled(count=2)
+    assert (first.status, second.status) == (307, 201)
+    assert first.action_seq == second.action_seq
+    assert journal.action_of(first).kind == "page"
+
+
 @pytest.mark.parametrize(("kind", "status", "outcome"), [("500", 500, "ambiguous"), ("reject", 422, "rejected")])
 def test_an_answer_that_is_no_yes_is_recorded_for_what_it_is(
     page: Page, shop: Shop, journal: Journal, kind: str, status: int, outcome: str

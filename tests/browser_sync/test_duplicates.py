@@ -67,6 +67,16 @@ def test_a_second_submit_while_the_first_is_unanswered_does_not_leave(
     assert shop.count("/order-never") == 1
 
 
+def test_a_second_click_does_not_wait_to_land_on_the_page_that_comes_of_the_first(page: Page, shop: Shop) -> None:
+    page.goto(f"{shop.url}/form?action=/order-slow%3Fms=2500")
+    with pytest.raises(OutcomeUnknown):
+        page.click("#send", timeout=SHORT_MS)
+    with pytest.raises(InFlightDuplicate, match="was not performed"):
+        page.click("#send")
+    expect(page.locator("#reference")).to_have_text("ORD-0001")
+    assert shop.count("/order-slow") == 1
+
+
 def test_a_second_submit_that_playwright_does_not_wait_for_does_not_leave_either(
     page: Page, shop: Shop, journal: Journal
 ) -> None:

@@ -48,6 +48,22 @@ def test_an_end_waits_for_a_late_answer_and_records_it(mw: Runtime, browser: Bro
         page.context.close()
 
 
+def test_an_end_waits_for_a_route_that_is_fetching_without_starving_it(
+    mw: Runtime, browser: Browser, shop: Shop
+) -> None:
+    """The user's route runs on the very thread that waits for the end."""
+    with mw.run("routed") as run:
+        page = run.wrap(browser.new_context()).new_page()
+        page.goto(f"{shop.url}/checkout")
+        page.route("**/api/slow*", lambda route: route.fulfill(response=route.fetch()))
+        page.evaluate(SLOW)
+        while not shop.count("/api/slow"):
+            page.wait_for_timeout(10)
+        page.context.close()
+    [effect] = Journal(mw, "routed").effects()
+    assert (effect.status, effect.channel, run.phase) == (201, "api", "FINISHED")
+
+
 def test_what_is_never_answered_is_in_doubt_after_the_time_that_policy_gives(
     mw: Runtime, browser: Browser, shop: Shop
 ) -> None:
