@@ -267,11 +267,13 @@ class Desk:
             return ActionClosed()
         scope.given_up = ask.failed is not None
         try:
-            await self._caught_up(run, scope.page_id)
-            await scope.decided()
-            if scope.planned or not scope.lazy:
+            if scope.lazy:
+                await self._caught_up(run, scope.page_id)
+                await scope.decided()
+            if scope.planned:
                 # The page has run what the call set off; its requests take another way and are mostly here by now.
-                after = await self._sight.look(run, scope.page_id)
+                after = await self._sight.look(run, scope.page_id, next_turn=not scope.lazy)
+                await self._caught_up(run, scope.page_id, turned=True)
                 await scope.decided()
                 # A request that comes while this is being written would be an effect of an action that has ended, and
                 # refused. From this line on it makes an action of its own.
@@ -287,10 +289,10 @@ class Desk:
         asides = () if scope.reads_only else tuple(scope.asides)
         return ActionClosed(tuple(scope.refusals), asides, tuple(scope.unanswered.values()), len(scope.left), waiting)
 
-    async def _caught_up(self, run: GuardedRun, page_id: str | None) -> None:
+    async def _caught_up(self, run: GuardedRun, page_id: str | None, *, turned: bool = False) -> None:
         browser = next((it for it in run.contexts.values() if page_id in it.targets.targets), None)
         if browser is not None and page_id is not None:
-            await browser.caught_up(page_id)
+            await browser.caught_up(page_id, turned=turned)
 
     async def open_call(self, ask: OpenCall) -> CallTicket:
         """Journal a request that Playwright's driver will send.

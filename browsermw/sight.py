@@ -14,6 +14,7 @@ from browsermw.page.identity import Identity, identity_from_cookie, identity_fro
 from browsermw.page.probe import PageProbe, probe_expression, read_probe, repeat_expression
 from browsermw.page.redact import redact_url
 from browsermw.wire.cdp import CdpError
+from browsermw.wire.chromium import in_next_turn
 
 if TYPE_CHECKING:
     from browsermw.policy import Policy
@@ -36,19 +37,20 @@ class Sight:
         asked = (policy.ignore_selectors, selector, sorted(policy.volatile_fields))
         self._expression, self._repeated = probe_expression(*asked), repeat_expression(*asked)
 
-    async def look(self, run: GuardedRun, page_id: str | None) -> Sighting:
+    async def look(self, run: GuardedRun, page_id: str | None, *, next_turn: bool = False) -> Sighting:
         """What is on the page now.
 
         Args:
             run: The run that the page belongs to.
             page_id: Target id; ``None`` gives an empty sighting.
+            next_turn: Look in the page's next turn, when what its scripts have put off until then has begun.
         """
         browser = _browser_of(run, page_id)
         if browser is None or page_id is None:
             return self.address(run, page_id)
         try:
             async with asyncio.timeout(self._policy.probe_timeout_s):
-                return await self._look(browser, page_id)
+                return await self._look(browser, page_id, next_turn=next_turn)
         except TimeoutError:
             return self._blind(run, page_id, f"no answer within {self._policy.probe_timeout_s:g} s")
         except CdpError as error:
@@ -64,8 +66,10 @@ class Sight:
         state = "undeclared" if self._policy.identity is None else "unreadable"
         return Sighting(url=self.address(run, page_id).url, dom_note=reason[:200], identity_state=state)
 
-    async def _look(self, browser: GuardedBrowser, page_id: str) -> Sighting:
-        probe = read_probe(await browser.evaluate(page_id, self._expression, repeated=self._repeated))
+    async def _look(self, browser: GuardedBrowser, page_id: str, *, next_turn: bool) -> Sighting:
+        asked = (self._expression, self._repeated)
+        first, repeated = map(in_next_turn, asked) if next_turn else asked
+        probe = read_probe(await browser.evaluate(page_id, first, repeated=repeated))
         identity = await self._identity(browser, page_id, probe)
         text = identity.text if identity is not None else None
         return Sighting(

@@ -35,12 +35,12 @@ RUN, PAGE, CONTEXT = "invoice-8472", "page-1", "context-1"
 class _Glance(Sight):
     """Sees a page without a browser."""
 
-    async def look(self, run: GuardedRun, page_id: str | None) -> Sighting:
+    async def look(self, run: GuardedRun, page_id: str | None, *, next_turn: bool = False) -> Sighting:
         await asyncio.sleep(0)
         return self.address(run, page_id)
 
 
-async def _caught_up(_page_id: str) -> None:
+async def _caught_up(_page_id: str, *, turned: bool = False) -> None:
     """The browser has said all that it had to say."""
 
 

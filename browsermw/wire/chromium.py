@@ -348,15 +348,20 @@ class GuardedBrowser:
             raise CdpError(str(answer["exceptionDetails"].get("text", "the probe failed")))
         return answer["result"].get("value")
 
-    async def caught_up(self, target_id: str) -> None:
+    async def caught_up(self, target_id: str, *, turned: bool = False) -> None:
         """Wait until the navigations that a page's scripts have begun are at the gate.
 
         ``form.submit()`` returns before its request exists: the browser begins it in the page's next turn, and
         announces it beforehand. A page that is navigating already has no next turn to wait for.
+
+        Args:
+            target_id: The page.
+            turned: Its next turn has come already, because it was looked at in it.
         """
         with contextlib.suppress(CdpError, TimeoutError):
             async with asyncio.timeout(BEGUN_LIMIT_S):
-                await self._next_turn(target_id)
+                if not turned:
+                    await self._next_turn(target_id)
                 while self._has_begun(target_id):  # noqa: ASYNC110 - short
                     await asyncio.sleep(BEGUN_POLL_S)
         self._opening.discard(target_id)  # a page that was opened and asked for nothing is not waited for again
@@ -377,7 +382,7 @@ class GuardedBrowser:
 
     async def _turn(self, target_id: str) -> None:
         with contextlib.suppress(CdpError):
-            next_turn = "new Promise(done => setTimeout(() => done(true)))"
+            next_turn = in_next_turn("true")
             await self.evaluate(target_id, next_turn, repeated=next_turn)
 
     def _page_of(self, frame_id: str) -> str | None:
@@ -413,6 +418,13 @@ class GuardedBrowser:
         await asyncio.gather(*self._background, return_exceptions=True)
         if self._relay is not None:
             await self._relay.close()
+
+
+def in_next_turn(expression: str) -> str:
+    """An expression whose value is that of another one in the page's next turn."""
+    return (
+        f"new Promise((done, failed) => setTimeout(() => {{ try {{ done({expression}) }} catch (e) {{ failed(e) }} }}))"
+    )
 
 
 def _auto_attach(target_filter: list[dict[str, Any]]) -> dict[str, Any]:
