@@ -7,6 +7,7 @@ effect. A request that both lists name is an effect: of two wishes of the user, 
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from browsermw.policy import matches
@@ -14,6 +15,8 @@ from browsermw.protocol.graphql import only_queries
 
 if TYPE_CHECKING:
     from browsermw.policy import Policy
+
+_GRAPHQL_IN_URL = re.compile(r"[?&](?:query|operationName|variables|extensions)=")
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 """RFC 9110 section 9.2.1: methods that ask for no change of state."""
@@ -35,4 +38,6 @@ def is_effect(policy: Policy, method: str, url: str, content_type: str, body: by
         return False
     if any(matches(pattern, method, url) for pattern in policy.ignore):
         return False
-    return not ("json" in content_type.lower() and body is not None and only_queries(body))
+    # GraphQL reads are sent by POST, and a server may prefer what the URL names to what the body says.
+    reads = method == "POST" and "json" in content_type.lower() and not _GRAPHQL_IN_URL.search(url)
+    return not (reads and body is not None and only_queries(body))
