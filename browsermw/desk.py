@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from browsermw.boundary import ActionClosed, CallTicket, CloseAction, CloseCall, OpenAction, OpenCall
 from browsermw.errors import BrowsermwError, InFlightDuplicate, LedgerUnavailable, Superseded
 from browsermw.events import Events
-from browsermw.ledger.contract import ActionPlan, Answer, EffectPlan, Grant
+from browsermw.ledger.contract import ActionPlan, Answer, EffectPlan, Grant, Sighting
 from browsermw.page.redact import redact_url
 from browsermw.page.request_ids import external_request_id, location
 from browsermw.protocol.admission import Refusal
@@ -73,7 +73,7 @@ class Desk:
         """Decide about a held request (see ``wire.held.Desk``)."""
         run = self._run_of(held.context_id)
         if run is None:
-            if self._policy.unowned == "allow":
+            if self._policy.unowned == "allow" and held.context_id is not None:
                 return Ruling()
             log.warning("effect_refused", reason=Refusal.UNOWNED, method=held.method, url=redact_url(held.url))
             return Ruling(refusal=Refusal.UNOWNED)
@@ -167,7 +167,9 @@ class Desk:
             if scope.planned:
                 return
             # In quarantine the refusal itself has to be on record, so the action passes and its effect does not.
-            plan = ActionPlan(scope.action_id, scope.kind, scope.method, scope.target, scope.wire, reads_only=True)
+            plan = ActionPlan(
+                scope.action_id, scope.kind, scope.method, scope.target, scope.wire, passes_quarantine=True
+            )
             await self._call(self._ledger.plan_action, run.grant, plan, self._sight.address(run, scope.page_id))
             scope.planned = True
 
@@ -267,17 +269,13 @@ class Desk:
             return ActionClosed()
         scope.given_up = ask.failed is not None
         try:
-            if scope.lazy:
-                await self._caught_up(run, scope.page_id)
-                await scope.decided()
+            after = await self._last_look(run, scope)
+            # From here on a request is the page's own. One that still came to this action would be an effect of one
+            # that has ended; and a page that sends without a pause would keep the call from ever returning.
+            run.scopes.remove(scope)
+            await scope.decided()
             if scope.planned:
-                # The page has run what the call set off; its requests take another way and are mostly here by now.
-                after = await self._sight.look(run, scope.page_id, next_turn=not scope.lazy)
-                await self._caught_up(run, scope.page_id, turned=True)
-                await scope.decided()
-                # A request that comes while this is being written would be an effect of an action that has ended, and
-                # refused. From this line on it makes an action of its own.
-                run.scopes.remove(scope)
+                after = after or await self._sight.look(run, scope.page_id)
                 close = partial(self._ledger.close_action, run.grant, scope.action_id, after, failed=ask.failed)
                 await self._call(close)
         except LedgerUnavailable as error:
@@ -288,6 +286,18 @@ class Desk:
         waiting = tuple(effect for _, effect in run.unanswered_on(scope.page_id) if effect.effect_id not in scope.left)
         asides = () if scope.reads_only else tuple(scope.asides)
         return ActionClosed(tuple(scope.refusals), asides, tuple(scope.unanswered.values()), len(scope.left), waiting)
+
+    async def _last_look(self, run: GuardedRun, scope: Scope) -> Sighting | None:
+        """Give the page its next turn, so that what the call set off is at the gate, and look at it there.
+
+        Nobody looks for a call that may turn out to have sent nothing at all.
+        """
+        if scope.lazy:
+            await self._caught_up(run, scope.page_id)
+            return None
+        after = await self._sight.look(run, scope.page_id, next_turn=True)
+        await self._caught_up(run, scope.page_id, turned=True)
+        return after
 
     async def _caught_up(self, run: GuardedRun, page_id: str | None, *, turned: bool = False) -> None:
         browser = next((it for it in run.contexts.values() if page_id in it.targets.targets), None)

@@ -113,3 +113,22 @@ async def test_a_request_that_comes_while_its_action_is_being_closed_leaves_on_r
     assert closed.refusals == ()
     found = [(action.kind, [effect.effect_id for effect in action.effects]) for action in ledger.actions(RUN)]
     assert found == [("click", []), ("page", [ruled.effect_id])]
+
+
+@pytest.mark.parametrize("kind", ["click", "script"])
+async def test_a_page_that_never_stops_sending_does_not_keep_a_call_from_returning(desk: Desk, kind: str) -> None:
+    action_id = await desk.open_action(OpenAction(RUN, kind, "Page.evaluate", "", PAGE, lazy=kind == "script"))
+    returned = asyncio.Event()
+
+    async def send_on_and_on() -> None:
+        while not returned.is_set():
+            await desk.rule(posted(desk))
+
+    senders = [asyncio.create_task(send_on_and_on()) for _ in range(4)]
+    await asyncio.sleep(0)
+    try:
+        async with asyncio.timeout(20):
+            await desk.close_action(CloseAction(RUN, action_id))
+    finally:
+        returned.set()
+        await asyncio.gather(*senders)

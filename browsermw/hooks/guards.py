@@ -141,6 +141,7 @@ def register(guard: Guard) -> None:
     _by_part[guard.context.request] = (guard, None)
     for page in guard.context.pages:
         _register_page(guard, page)
+    guard.context.on("close", lambda *_: _by_context.pop(guard.context, None))
     guard.context.on("page", lambda page: _register_page(guard, page))
 
 

@@ -43,7 +43,7 @@ def plan_action(conn: Connection, grant: Grant, plan: ActionPlan, before: Sighti
     """Admission, before-checkpoint and PLANNED; see the contract."""
     run = demand_run(conn, grant)
     standing = standing_for_action(conn, grant)
-    refusal = refuse_action(standing, reads_only=plan.reads_only)
+    refusal = refuse_action(standing, reads_only=plan.reads_only or plan.passes_quarantine)
     if refusal is not None:
         raise _refused(conn, refusal, grant, standing.runtime)
     steps = Steps(conn, at, grant.run_id, grant.boot_id, grant.fence)

@@ -85,7 +85,8 @@ class ActionPlan:
         method: The Playwright method.
         target: Selector or URL, shortened and redacted.
         wire: How strongly it is guarded.
-        reads_only: A navigation by GET; it passes in quarantine.
+        reads_only: A navigation by GET; it passes in quarantine, and a crash in it proves nothing sent.
+        passes_quarantine: It is written down although the run is in quarantine, so that the refusal of its effect is.
     """
 
     action_id: str
@@ -94,6 +95,7 @@ class ActionPlan:
     target: str
     wire: Wire
     reads_only: bool = False
+    passes_quarantine: bool = False
 
 
 @dataclass(frozen=True)
