@@ -49,7 +49,7 @@ def test_an_end_waits_for_a_late_answer_and_records_it(mw: Runtime, browser: Bro
 
 
 def test_an_end_waits_for_a_route_that_is_fetching_without_starving_it(
-    mw: Runtime, browser: Browser, shop: Shop
+    mw: Runtime, browser: Browser, shop: Shop, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The user's route runs on the very thread that waits for the end."""
     with mw.run("routed") as run:
@@ -60,6 +60,7 @@ def test_an_end_waits_for_a_route_that_is_fetching_without_starving_it(
         while not shop.count("/api/slow"):
             page.wait_for_timeout(10)
         page.context.close()
+    assert "still_unanswered" not in caplog.text
     [effect] = Journal(mw, "routed").effects()
     assert (effect.status, effect.channel, run.phase) == (201, "api", "FINISHED")
 
