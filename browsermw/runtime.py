@@ -14,9 +14,10 @@ import time
 from typing import TYPE_CHECKING, Any, Self, get_args
 from urllib.parse import urlsplit
 
-from browsermw.desk import Desk, new_id
+from browsermw.desk import Desk
 from browsermw.errors import BrowsermwError, LedgerUnavailable, WireTooWeak
 from browsermw.events import Events
+from browsermw.gate_desk import new_id
 from browsermw.hooks.install import install
 from browsermw.hooks.launched import on_launch
 from browsermw.keyfile import read_or_make_key

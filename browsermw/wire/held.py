@@ -87,7 +87,7 @@ class SeenAnswer:
 
 
 class Desk(Protocol):
-    """What the gate asks; ``browsermw.desk`` answers."""
+    """What the gate asks; ``browsermw.gate_desk`` answers."""
 
     async def rule(self, held: HeldRequest) -> Ruling:
         """Decide about a held request; the record is durable when this returns. Never raises."""
