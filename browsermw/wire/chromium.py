@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from browsermw.errors import WireTooWeak
 from browsermw.events import Events
 from browsermw.protocol.recovery import Wire
+from browsermw.wire.begun import Begun
 from browsermw.wire.cdp import CdpConnection, CdpError
 from browsermw.wire.gate import PATTERNS, Gate
 from browsermw.wire.targets import PAGE_TYPES, Target, TargetMap
@@ -42,8 +43,6 @@ TOP_FILTER: list[dict[str, Any]] = [{"type": "browser_ui", "exclude": True}, {"t
 FRAME_FILTER: list[dict[str, Any]] = [{"type": "iframe"}, {"type": "worker"}, {"exclude": True}]
 RETRY_S = 0.05
 
-SENDING_REASONS = frozenset({"formSubmissionPost", "reload"})
-"""Navigations that a script or a click may begin and whose request may be an effect."""
 BEGUN_POLL_S = 0.002
 BEGUN_LIMIT_S = 3.0
 """A navigation that has not reached the gate by then was given up, or waits in the user's own route."""
@@ -69,12 +68,10 @@ class GuardedBrowser:
         self._background: set[asyncio.Task[None]] = set()
         self._worlds: dict[str, int] = {}
         self._older: set[str] = set()
-        self._begun: set[str] = set()
-        self._opening: set[str] = set()
-        self._navigating: set[str] = set()
         self._on_lost: Callable[[], None] = lambda: None
         self.wire = Wire.SEALED if relay is not None else Wire.ATTACHED
         self.targets = TargetMap()
+        self._begun = Begun(self.targets)
         self.gate = Gate(desk, policy, self.targets, relay)
         self.lost = asyncio.Event()
 
@@ -201,46 +198,24 @@ class GuardedBrowser:
             if gone is not None:
                 self._worlds.pop(gone.target_id, None)
             if gone is not None and gone.kind in PAGE_TYPES:
-                self._arrived(gone.target_id)
+                self._begun.arrived(gone.target_id)
         elif method.startswith("Page."):
             self._page_event(method.removeprefix("Page."), params, session)
 
     def _page_event(self, name: str, params: dict[str, Any], session: str | None) -> None:
+        self._begun.page_event(name, params, session)
         if name == "frameAttached":
             self.targets.frame_attached(params["frameId"], params.get("parentFrameId"))
-        elif name == "frameRequestedNavigation":
-            self._requested(params)
         elif name == "frameStartedNavigating":
-            self._started(params)
-        elif name == "windowOpen" and params["url"] not in {"", "about:blank"}:
-            opener = self.targets.by_session.get(session or "")
-            if opener is not None:
-                self._opening.add(opener.target_id)
-        elif name in {"frameStoppedLoading", "frameDetached"}:
-            self._arrived(params["frameId"])
-        elif name == "frameNavigated":
-            self._arrived(params["frame"]["id"])
-            if "parentId" not in params["frame"]:
-                self._navigated(session, params["frame"]["url"])
-
-    def _started(self, params: dict[str, Any]) -> None:
-        self.targets.navigating(params["loaderId"], params["navigationType"])
-        if params["navigationType"] not in {"sameDocument", "historySameDocument"}:
-            self._navigating.add(params["frameId"])
-
-    def _arrived(self, frame_id: str) -> None:
-        self._navigating.discard(frame_id)
-        self._begun.discard(frame_id)
-
-    def _requested(self, params: dict[str, Any]) -> None:
-        if params["reason"] in SENDING_REASONS and params["disposition"] == "currentTab":
-            self._begun.add(params["frameId"])
+            self.targets.navigating(params["loaderId"], params["navigationType"])
+        elif name == "frameNavigated" and "parentId" not in params["frame"]:
+            self._navigated(session, params["frame"]["url"])
 
     def _paused(self, params: dict[str, Any], session: str | None) -> None:
         if self._connection is None:
             return
         if params["resourceType"] == "Document":
-            self._at_the_gate(params.get("frameId", ""))
+            self._begun.at_the_gate(params.get("frameId", ""))
         target = self.targets.by_session.get(session or "")
         if target is None or target.older_than_gate:
             self.gate.paused(self._connection, params, session)
@@ -248,12 +223,6 @@ class GuardedBrowser:
             # The page has navigated since: the browser-level gate holds the same request, and one record is enough.
             order = {"requestId": params["requestId"]}
             self._spawn(self._quietly("Fetch.continueRequest", order, target.session))
-
-    def _at_the_gate(self, frame_id: str) -> None:
-        self._begun.discard(frame_id)
-        page = self.targets.page_of_frame(frame_id)
-        if page is not None and page.opener_id is not None:
-            self._opening.discard(page.opener_id)
 
     def _navigated(self, session: str | None, url: str) -> None:
         target = self.targets.by_session.get(session or "")
@@ -362,20 +331,15 @@ class GuardedBrowser:
             async with asyncio.timeout(BEGUN_LIMIT_S):
                 if not turned:
                     await self._next_turn(target_id)
-                while self._has_begun(target_id):  # noqa: ASYNC110 - short
+                while self._begun.on_the_way(target_id):  # noqa: ASYNC110 - short
                     await asyncio.sleep(BEGUN_POLL_S)
-        self._opening.discard(target_id)  # a page that was opened and asked for nothing is not waited for again
+        self._begun.waits_no_more(target_id)
         await asyncio.sleep(0)  # a request that was paused just now begins to be ruled on in the loop's next turn
-
-    def _has_begun(self, target_id: str) -> bool:
-        """Whether a navigation of the page, of its frames or of a page that it opens is on its way to the gate."""
-        frames = any(self._page_of(frame_id) == target_id for frame_id in self._begun)
-        return frames or target_id in self._opening
 
     async def _next_turn(self, target_id: str) -> None:
         turn = asyncio.create_task(self._turn(target_id))
         try:
-            while target_id not in self._navigating and not turn.done():
+            while not self._begun.is_navigating(target_id) and not turn.done():
                 await asyncio.wait({turn}, timeout=BEGUN_POLL_S)
         finally:
             turn.cancel()
@@ -384,10 +348,6 @@ class GuardedBrowser:
         with contextlib.suppress(CdpError):
             next_turn = in_next_turn("true")
             await self.evaluate(target_id, next_turn, repeated=next_turn)
-
-    def _page_of(self, frame_id: str) -> str | None:
-        page = self.targets.page_of_frame(frame_id)
-        return page.target_id if page is not None else None
 
     async def cookies(self, target_id: str) -> list[dict[str, Any]]:
         """Cookies that the page's URL would be sent.
