@@ -68,6 +68,7 @@ class GuardedBrowser:
         self._background: set[asyncio.Task[None]] = set()
         self._worlds: dict[str, int] = {}
         self._older: set[str] = set()
+        self._stopping: dict[str, asyncio.Event] = {}
         self._on_lost: Callable[[], None] = lambda: None
         self.wire = Wire.SEALED if relay is not None else Wire.ATTACHED
         self.targets = TargetMap()
@@ -171,13 +172,22 @@ class GuardedBrowser:
                 if self._relay is not None and target.url in {"", "about:blank"}:
                     # The first page of a persistent context: nothing is on it yet, and with a new document it is
                     # under the gate like any other, its beacons too.
-                    await self._command("Page.enable", session=target.session)
-                    await self._command("Page.navigate", {"url": "about:blank"}, session=target.session)
+                    await self._renew(target)
                     continue
                 target.older_than_gate = True
                 # Its navigations are held at browser level already; holding them twice would look like a duplicate.
                 patterns = [pattern for pattern in PATTERNS if pattern["resourceType"] != "Document"]
                 await self._command("Fetch.enable", {"patterns": patterns}, session=target.session)
+
+    async def _renew(self, target: Target) -> None:
+        """Give a blank page a new document, and wait for it: the agent's first call must not fall into the change."""
+        stopped = self._stopping[target.target_id] = asyncio.Event()
+        await self._command("Page.enable", session=target.session)
+        await self._command("Page.navigate", {"url": "about:blank"}, session=target.session)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(BEGUN_LIMIT_S):
+                await stopped.wait()
+        del self._stopping[target.target_id]
 
     async def _watch(self, connection: CdpConnection) -> None:
         await connection.closed.wait()
@@ -206,6 +216,8 @@ class GuardedBrowser:
         self._begun.page_event(name, params, session)
         if name == "frameAttached":
             self.targets.frame_attached(params["frameId"], params.get("parentFrameId"))
+        elif name == "frameStoppedLoading" and params["frameId"] in self._stopping:
+            self._stopping[params["frameId"]].set()
         elif name == "frameStartedNavigating":
             self.targets.navigating(params["loaderId"], params["navigationType"])
         elif name == "frameNavigated" and "parentId" not in params["frame"]:

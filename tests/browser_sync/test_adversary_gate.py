@@ -65,7 +65,8 @@ def test_a_page_that_is_older_than_the_wrap_sends_once_and_on_record(
 ) -> None:
     mw, run, page = older
     page.evaluate(send, f"{shop.url}/api/beacon")
-    page.goto("about:blank")
+    if "pagehide" in send:
+        page.goto("about:blank")  # which would cut a fetch short that has not gone out yet
     shop.wait_for("/api/beacon")
     Journal(mw, run.run_id).settled("/api/beacon")
     assert [effect.status for effect in Journal(mw, run.run_id).effects()] == [204]
