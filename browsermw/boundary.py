@@ -26,6 +26,7 @@ class OpenAction:
         page_id: The page's target id; ``None`` where the call has no page.
         lazy: Journal it only if an effect comes of it (scripts, typing).
         reads_only: A navigation; passes in quarantine.
+        waits: Playwright itself gives the page its next turns before the call returns.
     """
 
     run_id: str
@@ -35,6 +36,7 @@ class OpenAction:
     page_id: str | None
     lazy: bool = False
     reads_only: bool = False
+    waits: bool = False
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ class Desk(GateDesk):
         scope = self._new_scope(
             run, ask.kind, ask.method, _shown(ask.target), ask.page_id, lazy=ask.lazy, reads_only=ask.reads_only
         )
+        scope.waits = ask.waits
         _refuse_second_click(run, scope)
         if not ask.lazy:
             before = await self._sight.look(run, ask.page_id)
@@ -90,7 +91,7 @@ class Desk(GateDesk):
         if scope.lazy:
             await self._caught_up(run, scope.page_id)
             return None
-        after = await self._sight.look(run, scope.page_id, next_turn=True)
+        after = await self._sight.look(run, scope.page_id, next_turn=not scope.waits)
         await self._caught_up(run, scope.page_id, turned=True)
         return after
 

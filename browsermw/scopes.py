@@ -34,6 +34,7 @@ class Scope:
         lazy: Not in the ledger until an effect comes of it.
         reads_only: A navigation.
         wire: How strongly its context is guarded.
+        waits: Playwright gives the page its next turns before the call returns.
         planned: Its record is durable.
         given_up: The caller no longer waits; what is still held must not leave (field note 9).
         refusals: Errors of refused requests that the call itself made, in order.
@@ -50,6 +51,7 @@ class Scope:
     wire: Wire
     lazy: bool = False
     reads_only: bool = False
+    waits: bool = False
     planned: bool = False
     given_up: bool = False
     refusals: list[BrowsermwError] = field(default_factory=list)

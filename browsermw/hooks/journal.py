@@ -35,6 +35,9 @@ _ANSWERED = re.compile(r"^(?:\w+\.\w+: )?([1-5]\d\d) ")
 
 _URL = re.compile(r"\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s\"'<>]+")
 
+WAITING_CLICKS = frozenset({"Page.click", "Frame.click", "Locator.click", "ElementHandle.click"})
+"""These return two animation frames after the click at the earliest (field note 21), when what it began has begun."""
+
 _SPOKEN_KINDS = frozenset({"script"})
 KEY_NAME_LENGTH = 2
 
@@ -67,6 +70,7 @@ def opening(
         page_id=page_id,
         lazy=entry.lazy,
         reads_only=entry.reads_only,
+        waits=called in WAITING_CLICKS and not kwargs.get("no_wait_after"),
     )
 
 

@@ -8,12 +8,14 @@ is reported as not written; a record that was written after all then counts as a
 from __future__ import annotations
 
 import os
+import time
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from browsermw.errors import RuntimeOwned
 from browsermw.events import Events
 from browsermw.faults import Point, reach
 from browsermw.ledger import actions, boots, claims, effects, reading, verdicts
@@ -38,6 +40,10 @@ if TYPE_CHECKING:
     )
     from browsermw.protocol.phases import Phase, RunPhase
     from browsermw.protocol.recovery import Wire
+
+NOTICE_S = 1.0
+"""How long a boot that finds its runtime owned asks again, on a database behind a connection."""
+NOTICE_POLL_S = 0.05
 
 log = Events("browsermw.ledger")
 
@@ -64,9 +70,17 @@ class SqlLedger:
         """Register a boot and take its lock."""
         with self._errors():
             self._dialect.take_lock(self._engine, boot.boot_id)
+        patience_until_s = time.monotonic() + (NOTICE_S if self.lease_needed else 0)
         try:
-            with self._writing("open_boot") as conn:
-                return boots.open_boot(conn, self._dialect, boot, _now())
+            while True:
+                try:
+                    with self._writing("open_boot") as conn:
+                        return boots.open_boot(conn, self._dialect, boot, _now())
+                except RuntimeOwned:
+                    # A server hears of a killed process a moment after its death, and a restart comes that fast.
+                    if time.monotonic() >= patience_until_s:
+                        raise
+                time.sleep(NOTICE_POLL_S)
         except BaseException:
             self._dialect.drop_lock(boot.boot_id)
             raise
