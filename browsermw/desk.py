@@ -96,7 +96,7 @@ class Desk(GateDesk):
         return after
 
     async def _caught_up(self, run: GuardedRun, page_id: str | None, *, turned: bool = False) -> None:
-        browser = next((it for it in run.contexts.values() if page_id in it.targets.targets), None)
+        browser = run.browser_of(page_id)
         if browser is not None and page_id is not None:
             await browser.caught_up(page_id, turned=turned)
 

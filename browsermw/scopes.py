@@ -131,6 +131,10 @@ class GuardedRun:
             self.wires.values(), key=lambda wire: wire.strength, default=Wire.SEALED
         )
 
+    def browser_of(self, page_id: str | None) -> GuardedBrowser | None:
+        """The browser that shows a page of this run."""
+        return next((it for it in self.contexts.values() if page_id in it.targets.targets), None)
+
     def scope(self, action_id: str) -> Scope | None:
         """An open action by its id."""
         return next((scope for scope in self.scopes if scope.action_id == action_id), None)

@@ -45,7 +45,7 @@ class Sight:
             page_id: Target id; ``None`` gives an empty sighting.
             next_turn: Look in the page's next turn, when what its scripts have put off until then has begun.
         """
-        browser = _browser_of(run, page_id)
+        browser = run.browser_of(page_id)
         if browser is None or page_id is None:
             return self.address(run, page_id)
         try:
@@ -58,7 +58,7 @@ class Sight:
 
     def address(self, run: GuardedRun, page_id: str | None) -> Sighting:
         """The page's address alone, without asking the page."""
-        browser = _browser_of(run, page_id)
+        browser = run.browser_of(page_id)
         target = browser.targets.targets.get(page_id or "") if browser is not None else None
         return Sighting(url=redact_url(target.url) if target is not None and target.url else "")
 
@@ -88,10 +88,3 @@ class Sight:
         if declared.cookie is not None:
             return identity_from_cookie(await browser.cookies(page_id), declared.cookie)
         return identity_from_selector(probe)
-
-
-def _browser_of(run: GuardedRun, page_id: str | None) -> GuardedBrowser | None:
-    for browser in run.contexts.values():
-        if page_id in browser.targets.targets:
-            return browser
-    return None
