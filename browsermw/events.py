@@ -22,31 +22,35 @@ class Events:
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self._logger = logging.getLogger(name)
         self._quiet = structlog.wrap_logger(
-            logging.getLogger(name),
+            self._logger,
             processors=[
-                structlog.stdlib.filter_by_level,
                 structlog.processors.format_exc_info,
                 structlog.processors.KeyValueRenderer(key_order=["event"]),
             ],
             wrapper_class=structlog.stdlib.BoundLogger,
         )
 
-    def _target(self) -> Any:
-        return structlog.get_logger(self._name) if structlog.is_configured() else self._quiet
+    def _write(self, level: int, event: str, facts: dict[str, Any]) -> None:
+        if structlog.is_configured():
+            structlog.get_logger(self._name).log(level, event, **facts)
+        elif self._logger.isEnabledFor(level):
+            # Asked here, before structlog makes a record of it: a click announces six steps that mostly nobody hears.
+            self._quiet.log(level, event, **facts)
 
     def debug(self, event: str, **facts: Any) -> None:
         """Something that only a developer wants to see."""
-        self._target().debug(event, **facts)
+        self._write(logging.DEBUG, event, facts)
 
     def info(self, event: str, **facts: Any) -> None:
         """A step in the life of a run, an action or an effect."""
-        self._target().info(event, **facts)
+        self._write(logging.INFO, event, facts)
 
     def warning(self, event: str, **facts: Any) -> None:
         """Something was refused or is in doubt."""
-        self._target().warning(event, **facts)
+        self._write(logging.WARNING, event, facts)
 
     def error(self, event: str, **facts: Any) -> None:
         """Something could not be recorded."""
-        self._target().error(event, **facts)
+        self._write(logging.ERROR, event, facts)

@@ -13,6 +13,7 @@ from sqlalchemy import bindparam, insert, select, update
 from browsermw.errors import IllegalTransition, Quarantined
 from browsermw.ledger import reading, schema
 from browsermw.ledger.chain import add_checkpoint
+from browsermw.ledger.prepared import Prepared
 from browsermw.ledger.standing import demand_run, held, standing_for_action, superseded, update_run
 from browsermw.ledger.steps import Steps
 from browsermw.models import Action, Effect
@@ -29,14 +30,16 @@ if TYPE_CHECKING:
     from browsermw.ledger.contract import ActionPlan, Grant, Sighting
     from browsermw.ledger.schema import AnyRow
 
-_INSERT = insert(schema.actions)
-_ANSWERED_LATE = select(schema.actions).where(
-    schema.actions.c.run_id == bindparam("run_id"),
-    schema.actions.c.phase == str(Phase.ACKNOWLEDGED),
-    schema.actions.c.fence == bindparam("fence"),
-    schema.actions.c.closed_at.is_not(None),
+_INSERT = Prepared(insert(schema.actions))
+_ANSWERED_LATE = Prepared(
+    select(schema.actions).where(
+        schema.actions.c.run_id == bindparam("run_id"),
+        schema.actions.c.phase == str(Phase.ACKNOWLEDGED),
+        schema.actions.c.fence == bindparam("fence"),
+        schema.actions.c.closed_at.is_not(None),
+    )
 )
-_UPDATE = update(schema.actions).where(schema.actions.c.action_id == bindparam("key_"))
+_UPDATE = Prepared(update(schema.actions).where(schema.actions.c.action_id == bindparam("key_")))
 
 
 def plan_action(conn: Connection, grant: Grant, plan: ActionPlan, before: Sighting, at: datetime) -> Action:
@@ -66,7 +69,7 @@ def plan_action(conn: Connection, grant: Grant, plan: ActionPlan, before: Sighti
     }
     if plan.kind != "page":
         observe_answered(steps)
-    conn.execute(_INSERT, fields)
+    _INSERT.run(conn, fields)
     steps.enter("action", plan.action_id, Phase.PLANNED)
     moved = add_checkpoint(conn, run, seq, "before", before, at=at)
     update_run(conn, grant.run_id, {"action_count": seq, "changed_at": at, **moved})
@@ -106,7 +109,7 @@ def observe_answered(steps: Steps) -> None:
     Only of this very boot: what an earlier one left unread stays so until the agent says that it read it.
     """
     marks = {"run_id": steps.run_id, "fence": steps.fence}
-    for action in steps.conn.execute(_ANSWERED_LATE, marks).all():
+    for action in _ANSWERED_LATE.all(steps.conn, marks):
         _, effects = action_with_effects(steps.conn, action.run_id, action.action_id)
         taken = [_taken(steps, effect).phase for effect in effects]
         settle_action(steps, action, follow(action, taken, closed=True))
@@ -118,10 +121,10 @@ def action_with_effects(conn: Connection, run_id: str, action_id: str) -> tuple[
     Raises:
         KeyError: The run has no such action.
     """
-    action = conn.execute(reading.ONE_ACTION, {"action_id": action_id}).one_or_none()
+    action = reading.ONE_ACTION.first(conn, {"action_id": action_id})
     if action is None or action.run_id != run_id:
         raise KeyError(action_id)
-    rows = conn.execute(reading.EFFECTS_OF_ACTION, {"action_id": action_id})
+    rows = reading.EFFECTS_OF_ACTION.all(conn, {"action_id": action_id})
     return action, [reading.effect_of(row) for row in rows]
 
 
@@ -143,7 +146,7 @@ def settle_action(
     if action.phase != new:
         steps.move("action", action.action_id, Phase(action.phase), new, reason, changed=changed)
     elif changed:
-        steps.conn.execute(_UPDATE, {"key_": action.action_id, **changed})
+        _UPDATE.run(steps.conn, {"key_": action.action_id, **changed})
 
 
 def _taken(steps: Steps, effect: Effect) -> Effect:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sqlalchemy import bindparam, insert, select
 
 from browsermw.ledger import schema
+from browsermw.ledger.prepared import Prepared
 from browsermw.ledger.reading import corrupt, record
 from browsermw.ledger.schema import iso, storable
 from browsermw.models import Checkpoint
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from browsermw.ledger.contract import Sighting
     from browsermw.ledger.schema import AnyRow
 
-_INSERT = insert(schema.checkpoints)
+_INSERT = Prepared(insert(schema.checkpoints))
 _CHAIN = (
     select(schema.checkpoints)
     .where(schema.checkpoints.c.run_id == bindparam("run_id"))
@@ -80,7 +81,7 @@ def add_checkpoint(
     }
     link["previous"] = run.head_digest
     link["digest"] = _digest_of(run.head_digest, link)
-    conn.execute(_INSERT, link)
+    _INSERT.run(conn, link)
     return {"checkpoint_count": link["seq"], "head_digest": link["digest"]}
 
 

@@ -14,6 +14,7 @@ from browsermw.errors import IllegalTransition
 from browsermw.ledger import reading, schema
 from browsermw.ledger.actions import action_with_effects, follow, settle_action
 from browsermw.ledger.contract import Dispatch
+from browsermw.ledger.prepared import Prepared
 from browsermw.ledger.standing import demand_run, owned_run, standing_for_effect, update_run
 from browsermw.ledger.steps import Steps
 from browsermw.models import Effect
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from browsermw.ledger.contract import Answer, EffectPlan, Grant
     from browsermw.ledger.schema import AnyRow
 
-_INSERT = insert(schema.effects)
+_INSERT = Prepared(insert(schema.effects))
 _ADD_EVIDENCE = insert(schema.verdicts)
 _CHAIN_OF = select(schema.effects.c.chain).where(schema.effects.c.effect_id == bindparam("effect_id"))
 _SETTLED_BY = select(schema.verdicts.c.verdict_id).where(
@@ -138,7 +139,7 @@ def _insert(
         "acknowledged_at": None,
         "reason": None if refusal is None else str(refusal),
     }
-    steps.conn.execute(_INSERT, fields)
+    _INSERT.run(steps.conn, fields)
     steps.enter("effect", plan.effect_id, phase, None if refusal is None else f"refused: {refusal}")
     return reading.record(Effect, fields, schema.effects)
 
@@ -156,14 +157,16 @@ def _action_dispatched(steps: Steps, run: AnyRow, action: AnyRow, phases: list[P
 
 
 def _row(conn: Connection, run_id: str, effect_id: str) -> AnyRow:
-    row = conn.execute(reading.ONE_EFFECT, {"effect_id": effect_id}).one_or_none()
+    row = reading.ONE_EFFECT.first(conn, {"effect_id": effect_id})
     if row is None or row.run_id != run_id:
         raise KeyError(effect_id)
     return row
 
 
 def _effect(conn: Connection, effect_id: str) -> Effect:
-    return reading.effect_of(conn.execute(reading.ONE_EFFECT, {"effect_id": effect_id}).one())
+    row = reading.ONE_EFFECT.first(conn, {"effect_id": effect_id})
+    assert row is not None
+    return reading.effect_of(row)
 
 
 def _is_settled(conn: Connection, effect_id: str) -> bool:

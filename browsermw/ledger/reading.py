@@ -13,6 +13,7 @@ from sqlalchemy import and_, bindparam, func, select
 
 from browsermw.errors import LedgerCorrupt
 from browsermw.ledger import schema
+from browsermw.ledger.prepared import Prepared
 from browsermw.models import Action, Checkpoint, Effect, Quarantine, RunSummary, RuntimeStatus, Transition, Verdict
 from browsermw.protocol.admission import refuse_claim
 from browsermw.protocol.phases import Phase, RuntimeState
@@ -43,9 +44,9 @@ _ACTION_COLUMNS = [A.c[name] for name in Action.model_fields if name != "effects
 _CHECKPOINT_COLUMNS = [C.c[name] for name in Checkpoint.model_fields]
 
 EFFECTS_OF_RUN = select(*_EFFECT_COLUMNS, E.c.action_id).where(E.c.run_id == bindparam("run_id"))
-ONE_EFFECT = select(E).where(E.c.effect_id == bindparam("effect_id"))
-ONE_ACTION = select(A).where(A.c.action_id == bindparam("action_id"))
-EFFECTS_OF_ACTION = select(E).where(E.c.action_id == bindparam("action_id")).order_by(E.c.ordinal)
+ONE_EFFECT = Prepared(select(E).where(E.c.effect_id == bindparam("effect_id")))
+ONE_ACTION = Prepared(select(A).where(A.c.action_id == bindparam("action_id")))
+EFFECTS_OF_ACTION = Prepared(select(E).where(E.c.action_id == bindparam("action_id")).order_by(E.c.ordinal))
 _FIRST_DOUBT = (
     select(E).where(_IN_DOUBT_EFFECT, E.c.run_id == bindparam("run_id")).order_by(E.c.action_seq, E.c.ordinal).limit(1)
 )
@@ -134,10 +135,10 @@ def quarantine(conn: Connection, quarantine_id: str) -> Quarantine:
     Raises:
         KeyError: Nothing of that id ever was in doubt.
     """
-    effect = conn.execute(ONE_EFFECT, {"effect_id": quarantine_id}).one_or_none()
+    effect = ONE_EFFECT.first(conn, {"effect_id": quarantine_id})
     if effect is not None and effect.doubt_at is not None:
         return quarantine_of_effect(conn, effect)
-    action = conn.execute(ONE_ACTION, {"action_id": quarantine_id}).one_or_none()
+    action = ONE_ACTION.first(conn, {"action_id": quarantine_id})
     if action is not None and action.doubt_at is not None:
         return quarantine_of_action(action)
     raise KeyError(quarantine_id)
@@ -145,7 +146,8 @@ def quarantine(conn: Connection, quarantine_id: str) -> Quarantine:
 
 def quarantine_of_effect(conn: Connection, row: AnyRow) -> Quarantine:
     """An effect in doubt, with its action."""
-    action = conn.execute(ONE_ACTION, {"action_id": row.action_id}).one()
+    action = ONE_ACTION.first(conn, {"action_id": row.action_id})
+    assert action is not None
     return Quarantine(
         quarantine_id=row.effect_id,
         run_id=row.run_id,

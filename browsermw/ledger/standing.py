@@ -14,6 +14,7 @@ from sqlalchemy import and_, bindparam, func, literal, null, or_, select, update
 
 from browsermw.errors import Held, Superseded
 from browsermw.ledger import schema
+from browsermw.ledger.prepared import Prepared
 from browsermw.ledger.reading import corrupt
 from browsermw.protocol.admission import Standing
 from browsermw.protocol.outcome import Outcome
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 A, E, RT = schema.actions, schema.effects, schema.runtimes
 
-LOCK_RUN = (
+LOCK_RUN = Prepared(
     select(schema.runs)
     .where(schema.runs.c.run_id == bindparam("run_id"))
     .with_for_update(of=schema.runs, key_share=True)
@@ -37,7 +38,7 @@ LOCK_RUN = (
 
 UNREAD_EFFECT = and_(
     E.c.phase == str(Phase.ACKNOWLEDGED),
-    E.c.outcome.in_([str(Outcome.ACCEPTED), str(Outcome.AMBIGUOUS)]),
+    or_(E.c.outcome == str(Outcome.ACCEPTED), E.c.outcome == str(Outcome.AMBIGUOUS)),
     # A live boot saw its own answers; a verdict (fence 0) was given over an action that nobody finished.
     E.c.acknowledged_fence < bindparam("fence"),
     or_(A.c.phase == str(Phase.ACKNOWLEDGED), E.c.acknowledged_fence == 0),
@@ -55,7 +56,11 @@ _DOUBT_COUNT = (
 _SAME = and_(E.c.run_id == bindparam("run_id"), E.c.fingerprint == bindparam("fingerprint"))
 _SAME_IN_FLIGHT = (
     select(E.c.effect_id)
-    .where(_SAME, E.c.phase.in_(sorted(map(str, IN_DOUBT_PHASES))), E.c.chain != bindparam("chain"))
+    .where(
+        _SAME,
+        or_(*(E.c.phase == phase for phase in sorted(map(str, IN_DOUBT_PHASES)))),
+        E.c.chain != bindparam("chain"),
+    )
     .order_by(E.c.action_seq, E.c.ordinal)
     .limit(1)
     .scalar_subquery()
@@ -71,20 +76,20 @@ _SAME_ANSWERED = (
 _MY_RUNTIME = select(schema.boots.c.runtime).where(schema.boots.c.boot_id == bindparam("boot_id")).scalar_subquery()
 
 
-def _facts(same_in_flight: Any, same_answered: Any) -> Any:
+def _facts(same_in_flight: Any, same_answered: Any) -> Prepared:
     columns = (RT.c.state, _DOUBT_COUNT.label("doubts"), same_in_flight.label("flying"), same_answered.label("read"))
-    return select(*columns).where(RT.c.runtime == _MY_RUNTIME).with_for_update(of=RT, read=True)
+    return Prepared(select(*columns).where(RT.c.runtime == _MY_RUNTIME).with_for_update(of=RT, read=True))
 
 
 _FACTS_FOR_ACTION = _facts(null(), null())
 _FACTS_FOR_EFFECT = _facts(_SAME_IN_FLIGHT, _SAME_ANSWERED)
-_UPDATE_RUN = update(schema.runs).where(schema.runs.c.run_id == bindparam("key_"))
+_UPDATE_RUN = Prepared(update(schema.runs).where(schema.runs.c.run_id == bindparam("key_")))
 DOUBT_COUNT = select(_DOUBT_COUNT, literal(1))
 
 
 def lock_run(conn: Connection, run_id: str) -> AnyRow | None:
     """Lock the run's row until the transaction ends, and read it."""
-    return conn.execute(LOCK_RUN, {"run_id": run_id}).one_or_none()
+    return LOCK_RUN.first(conn, {"run_id": run_id})
 
 
 def owned_run(conn: Connection, grant: Grant) -> AnyRow | None:
@@ -127,7 +132,7 @@ def held(state: str, **facts: object) -> Held:
 
 def standing_for_action(conn: Connection, grant: Grant) -> Standing:
     """The facts for an action of a run whose row is locked and owned."""
-    row = conn.execute(_FACTS_FOR_ACTION, {"run_id": grant.run_id, "boot_id": grant.boot_id}).one_or_none()
+    row = _FACTS_FOR_ACTION.first(conn, {"run_id": grant.run_id, "boot_id": grant.boot_id})
     if row is None:
         return Standing(owns=False, runtime=RuntimeState.RUNNING)
     return Standing(owns=True, runtime=runtime_state(row.state), doubt_count=row.doubts)
@@ -149,7 +154,7 @@ def standing_for_effect(conn: Connection, grant: Grant, fingerprint: str, chain:
         "fingerprint": fingerprint,
         "chain": chain,
     }
-    row = conn.execute(_FACTS_FOR_EFFECT, marks).one_or_none()
+    row = _FACTS_FOR_EFFECT.first(conn, marks)
     if row is None:
         return Standing(owns=False, runtime=RuntimeState.RUNNING)
     return Standing(
@@ -176,4 +181,4 @@ def runtime_state(text: str) -> RuntimeState:
 
 def update_run(conn: Connection, run_id: str, values: Mapping[str, object]) -> None:
     """Set columns of the run's row, which is locked."""
-    conn.execute(_UPDATE_RUN, {"key_": run_id, **values})
+    _UPDATE_RUN.run(conn, {"key_": run_id, **values})

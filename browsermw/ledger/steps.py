@@ -12,6 +12,7 @@ from sqlalchemy import bindparam, insert, update
 
 from browsermw.errors import IllegalTransition
 from browsermw.ledger import schema
+from browsermw.ledger.prepared import Prepared
 from browsermw.protocol.phases import check_step
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from enum import StrEnum
 
-    from sqlalchemy import Connection, Update
+    from sqlalchemy import Connection
 
 KEYS = {
     "action": schema.actions.c.action_id,
@@ -37,9 +38,9 @@ PHASES = {
 STEPS_TAKEN = "browsermw_steps"
 """Key in the connection's ``info`` under which the store finds the lines that it announces after the commit."""
 
-_INSERT_LINE = insert(schema.transitions).inline()
-_UPDATES: Mapping[str, Update] = {
-    entity: update(key.table).where(key == bindparam("key_"), PHASES[entity] == bindparam("old_"))
+_INSERT_LINE = Prepared(insert(schema.transitions).inline())
+_UPDATES: Mapping[str, Prepared] = {
+    entity: Prepared(update(key.table).where(key == bindparam("key_"), PHASES[entity] == bindparam("old_")))
     for entity, key in KEYS.items()
 }
 """Guarded updates; which columns they set follows from the values that they are given."""
@@ -94,7 +95,7 @@ class Steps:
         """
         label = check_step(entity, old, new)
         marks = {"key_": entity_id, "old_": str(old), PHASES[entity].name: str(new), **(changed or {})}
-        if self.conn.execute(_UPDATES[entity], marks).rowcount != 1:
+        if _UPDATES[entity].run(self.conn, marks) != 1:
             message = f"Nothing was changed: {entity} {entity_id} is no longer {old}, so it cannot become {new}."
             raise IllegalTransition(message, facts={"kind": entity, "id": entity_id, "from": str(old), "to": str(new)})
         self._note(entity, entity_id, old, new, why or label)
@@ -104,7 +105,7 @@ class Steps:
         # One by one: psycopg's executemany ends with a Flush, after which PostgreSQL 18 no longer counts the
         # connection as idle, so that a stopped process would keep its row locks for ever (measured).
         for line in self._lines:
-            self.conn.execute(_INSERT_LINE, line)
+            _INSERT_LINE.run(self.conn, line)
         self.conn.info.setdefault(STEPS_TAKEN, []).extend(self._lines)
         self._lines = []
 

@@ -147,8 +147,8 @@ def test_a_forked_child_is_refused(agent: Make) -> None:
 def test_no_call_reads_a_whole_table(sqlite_agent: Make) -> None:
     """What a claim or a click costs must not depend on how many runs there are."""
     it = sqlite_agent()
-    statements: list[tuple[str, Any]] = []
-    event.listen(it.ledger._engine, "before_cursor_execute", lambda *seen: statements.append((seen[2], seen[3])))
+    statements: list[str] = []
+    event.listen(it.ledger._engine, "checkout", lambda raw, *_: raw.set_trace_callback(statements.append))
     it.claim()
     action = it.plan()
     effect = it.send(action)
@@ -158,11 +158,8 @@ def test_no_call_reads_a_whole_table(sqlite_agent: Make) -> None:
     it.ledger.release_run(it.grant, failed=False)
     resume = it.claim().resume
     it.settle(resume.in_doubt[0].quarantine_id, "committed")
-    asked = [(text, marks) for text, marks in statements if text.startswith(("SELECT", "UPDATE"))]
+    asked = [text for text in statements if text.startswith(("SELECT", "UPDATE"))]
     assert len(asked) > 40
-    plans = [
-        line[3]
-        for text, marks in asked
-        for line in it.ledger._engine.raw_connection().cursor().execute(f"EXPLAIN QUERY PLAN {text}", marks)
-    ]
+    cursor = it.ledger._engine.raw_connection().cursor()
+    plans = [line[3] for text in asked for line in cursor.execute(f"EXPLAIN QUERY PLAN {text}")]
     assert [plan for plan in plans if plan.startswith("SCAN") and "CONSTANT ROW" not in plan] == []
