@@ -28,7 +28,8 @@ from browsermw.ledger import schema
 from browsermw.ledger.locks import AdvisoryLock, FileLock, is_file_locked
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from sqlalchemy import URL, ColumnElement, Connection, Engine, Table
     from sqlalchemy.sql.dml import Insert
@@ -48,8 +49,6 @@ class Dialect(ABC):
     key_path: Path
     reading_options: Mapping[str, Any]
     """Execution options of a transaction that only reads and wants one picture."""
-    turn: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
-    """Held around each write, so that threads of one process queue here and not at the database."""
 
     def __init__(self, url: URL) -> None:
         """Remember the URL; nothing is opened yet."""
@@ -60,6 +59,10 @@ class Dialect(ABC):
     @abstractmethod
     def connect(self) -> Engine:
         """The engine, with everything set that each connection needs."""
+
+    def writing(self, engine: Engine) -> AbstractContextManager[Connection]:
+        """A connection for one transaction that writes."""
+        return engine.connect()
 
     @abstractmethod
     def lock_migration(self, conn: Connection) -> None:
@@ -95,10 +98,11 @@ class Dialect(ABC):
         if lock is not None:
             lock.drop()
 
-    def drop_locks(self) -> None:
-        """Let go of all of them: the ledger is closed."""
+    def close(self, engine: Engine) -> None:
+        """Close the connections and let go of all locks."""
         for boot_id in list(self._locks):
             self.drop_lock(boot_id)
+        engine.dispose()
 
     def clear_lock(self, boot_id: str) -> None:  # noqa: ARG002 - a server does that by itself
         """Remove what a dead boot left of its lock."""
@@ -133,13 +137,31 @@ class SqliteDialect(Dialect):
         self.path = Path(str(url.database))
         self.key_path = self.path.with_name(self.path.name + ".key")
         self.lock_folder = self.path.with_name(self.path.name + ".boots")
-        self.turn = threading.Lock()
+        self._turn = threading.Lock()
+        self._writer: Connection | None = None
 
     def connect(self) -> Engine:  # noqa: D102
         engine = create_engine(self.url, connect_args={"timeout": BUSY_TIMEOUT_S})
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
+
+    @contextlib.contextmanager
+    def writing(self, engine: Engine) -> Iterator[Connection]:
+        """The one connection that writes: threads of one process queue here and not at the database.
+
+        It is kept, because taking it from the pool and giving it back is a fifth of a click's transaction.
+        """
+        with self._turn:
+            if self._writer is None:
+                self._writer = engine.connect()
+            yield self._writer
+
+    def close(self, engine: Engine) -> None:  # noqa: D102
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        super().close(engine)
 
     def lock_migration(self, conn: Connection) -> None:
         """``BEGIN IMMEDIATE`` did it."""

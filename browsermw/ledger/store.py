@@ -194,12 +194,11 @@ class SqlLedger:
 
     def close(self) -> None:
         """Close the connections and drop the locks of boots that are still open, as their death would."""
-        self._dialect.drop_locks()
-        self._engine.dispose()
+        self._dialect.close(self._engine)
 
     @contextmanager
     def _writing(self, call: str) -> Iterator[Connection]:
-        with self._errors(), self._dialect.turn, self._engine.connect() as conn:
+        with self._errors(), self._dialect.writing(self._engine) as conn:
             conn.info.pop(STEPS_TAKEN, None)
             with conn.begin():
                 yield conn

@@ -7,12 +7,10 @@ cannot be read is hidden whole.
 
 from __future__ import annotations
 
+import functools
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import unquote, urlsplit
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 HIDDEN: Final = "…"
 _MAX_URL_CHARS: Final = 2_000
@@ -32,7 +30,8 @@ _SOLID_RUN = re.compile(r"[A-Za-z0-9_+=~]{20,}")
 _DASHED_RUN = re.compile(r"[A-Za-z0-9_+=~\-.]{24,}")
 
 
-def redact_url(url: str, *, keep_values: Collection[str] = ()) -> str:
+@functools.lru_cache(maxsize=512)
+def redact_url(url: str, *, keep_values: tuple[str, ...] = ()) -> str:
     """Hide what a URL says and keep where it points.
 
     Args:
@@ -81,13 +80,13 @@ def _segment(segment: str) -> str:
     return ";".join(HIDDEN if looks_secret(part) else part for part in (plain, *named))
 
 
-def _query(query: str, keep_values: Collection[str]) -> str:
+def _query(query: str, keep_values: tuple[str, ...]) -> str:
     if not query:
         return ""
     return "?" + "&".join(_parameter(item, keep_values) for item in query.split("&"))
 
 
-def _parameter(item: str, keep_values: Collection[str]) -> str:
+def _parameter(item: str, keep_values: tuple[str, ...]) -> str:
     key, equals, value = item.partition("=")
     if not equals:
         # Without "=" it may be a name or the whole value ("?john%20doe"): only what is plainly a name stays.

@@ -118,19 +118,19 @@ def click_is_refused(page: Page, selector: str) -> bool:
 
 @contextmanager
 def full_disk(mw: Runtime) -> Iterator[None]:
-    """Let the database grow no more on any connection that the ledger takes."""
+    """Let the database grow no more in any transaction of the ledger."""
     engine = mw._ledger._engine  # type: ignore[union-attr]
 
     def limit(page_count: int) -> Callable[..., None]:
-        return lambda connection, *_: connection.execute(f"PRAGMA max_page_count={page_count}").close()
+        return lambda conn: conn.connection.dbapi_connection.execute(f"PRAGMA max_page_count={page_count}").close()
 
     full, free = limit(1), limit(1_000_000)
-    event.listen(engine, "checkout", full)
+    event.listen(engine, "begin", full)
     try:
         yield
     finally:
-        event.remove(engine, "checkout", full)
-        event.listen(engine, "checkout", free)
+        event.remove(engine, "begin", full)
+        event.listen(engine, "begin", free)
 
 
 @pytest.mark.usefixtures("_disarmed")

@@ -148,7 +148,7 @@ def test_no_call_reads_a_whole_table(sqlite_agent: Make) -> None:
     """What a claim or a click costs must not depend on how many runs there are."""
     it = sqlite_agent()
     statements: list[str] = []
-    event.listen(it.ledger._engine, "checkout", lambda raw, *_: raw.set_trace_callback(statements.append))
+    event.listen(it.ledger._engine, "begin", lambda conn: conn.connection.set_trace_callback(statements.append))
     it.claim()
     action = it.plan()
     effect = it.send(action)
