@@ -10,18 +10,22 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
+from browsermw.armed import arm
 from browsermw.boundary import ActionClosed, CallTicket, CloseAction, CloseCall, OpenAction, OpenCall
 from browsermw.errors import BrowsermwError, InFlightDuplicate, LedgerUnavailable
-from browsermw.gate_desk import GateDesk, answer_from, log, new_id
+from browsermw.gate_desk import GateDesk, answer_from, log
+from browsermw.ids import new_id
 from browsermw.ledger.contract import ActionPlan, Answer, EffectPlan, Sighting
 from browsermw.page.redact import redact_url
-from browsermw.protocol.effect_rules import is_effect
+from browsermw.protocol.effect_rules import is_armed, is_effect
 from browsermw.protocol.fingerprints import fingerprint
 from browsermw.protocol.outcome import Outcome
 from browsermw.refusals import describe
 from browsermw.wire.held import SeenAnswer, origin_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from browsermw.models import Effect
     from browsermw.scopes import GuardedRun, Scope
 
@@ -48,10 +52,27 @@ class Desk(GateDesk):
             plan = ActionPlan(
                 scope.action_id, scope.kind, scope.method, scope.target, scope.wire, reads_only=ask.reads_only
             )
-            await self._call(self._ledger.plan_action, run.grant, plan, before)
+            await self._plan_armed(run, scope, plan, before)
             scope.planned = True
         run.scopes.append(scope)
         return scope.action_id
+
+    async def _plan_armed(self, run: GuardedRun, scope: Scope, plan: ActionPlan, before: Sighting) -> None:
+        """PLANNED, and DISPATCHED already for what it may send on open WebSockets, in one transaction."""
+        browser = run.browser_of(scope.page_id) if scope.may_send_frames else None
+        sockets = browser.sockets.beside(scope.page_id or "") if browser is not None else []
+        armed = [arm(scope.action_id, socket) for socket in sockets if is_armed(self._policy, socket.url)]
+        planned = await self._call(self._ledger.plan_action, run.grant, plan, before, [it.plan for it in armed])
+        scope.armed = {it.plan.effect_id: it for it in armed}
+        for effect in planned.effects:
+            run.left(scope, effect, self._context_of(run, scope.page_id))
+
+    async def _frames(self, run: GuardedRun, scope: Scope, *, failed: bool) -> dict[str, Answer]:
+        """What became of what it was armed with, once every frame that left is known."""
+        browser = run.browser_of(scope.page_id)
+        if browser is not None and scope.armed:
+            await browser.flushed({it.socket.target_id for it in scope.armed.values()})
+        return {effect_id: it.answer(failed=failed) for effect_id, it in scope.armed.items()}
 
     async def close_action(self, ask: CloseAction) -> ActionClosed:
         """After-checkpoint and the phase that follows.
@@ -72,8 +93,10 @@ class Desk(GateDesk):
             await scope.decided()
             if scope.planned:
                 after = after or await self._sight.look(run, scope.page_id)
+                frames = await self._frames(run, scope, failed=ask.failed is not None)
                 close = partial(self._ledger.close_action, run.grant, scope.action_id, after, failed=ask.failed)
-                await self._call(close)
+                await self._call(partial(close, frames=frames))
+                _settle_frames(run, scope, frames)
         except LedgerUnavailable as error:
             raise LedgerUnavailable(_after_failed(scope, error)) from error
         finally:
@@ -177,6 +200,17 @@ def _refuse_second_click(run: GuardedRun, scope: Scope) -> None:
                 f"to the same action: {describe(rival)}. Wait for it, or settle it with a verdict.",
                 facts={"rival": rival.effect_id},
             )
+
+
+def _settle_frames(run: GuardedRun, scope: Scope, frames: Mapping[str, Answer]) -> None:
+    """Those that were not sent count for nothing; those in doubt stay unanswered in the eyes of the call."""
+    for effect_id, answer in frames.items():
+        effect = scope.left[effect_id]
+        run.answered(effect_id)
+        if answer.outcome is Outcome.NOT_SENT:
+            del scope.left[effect_id]
+        elif answer.outcome is Outcome.UNKNOWN:
+            scope.unanswered[effect_id] = effect
 
 
 def _shown(target: str) -> str:

@@ -9,16 +9,18 @@ means is decided in ``protocol``; what is stored, in ``ledger``; this only puts 
 from __future__ import annotations
 
 import asyncio
-import uuid
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from browsermw.armed import arm
 from browsermw.errors import BrowsermwError, Superseded
 from browsermw.events import Events
+from browsermw.ids import new_id
 from browsermw.ledger.contract import ActionPlan, Answer, EffectPlan, Grant
 from browsermw.page.redact import redact_url
 from browsermw.page.request_ids import external_request_id, location
 from browsermw.protocol.admission import Refusal
+from browsermw.protocol.effect_rules import is_armed
 from browsermw.protocol.fingerprints import fingerprint
 from browsermw.protocol.outcome import Outcome, outcome_of_error, outcome_of_status
 from browsermw.refusals import ERROR_OF, refusal_error
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from browsermw.policy import Policy
     from browsermw.sight import Sight
     from browsermw.wire.chromium import GuardedBrowser
+    from browsermw.wire.sockets import Socket
 
 HOP_STATUSES = (307, 308)
 
@@ -133,7 +136,7 @@ class GateDesk:
                 unique=effect_id,
             ),
             channel=held.channel,
-            refusal=Refusal.REPLAYED_NAVIGATION if held.repeats and held.navigates else None,
+            refusal=_refusal_at_sight(held),
             continues=held.continues,
         )
         return await self._dispatch(run, scope, plan, held.context_id)
@@ -184,6 +187,26 @@ class GateDesk:
         scope.last_refusal = error
         log.warning("effect_refused", reason=str(refusal), method=plan.method, url=plan.url, action=scope.action_id)
         return Ruling(refusal=refusal)
+
+    async def socket_opened(self, context_id: str, page_ids: tuple[str, ...], socket: Socket) -> None:
+        """Arm the open action for a WebSocket that was opened in its middle (see ``wire.held.Desk``).
+
+        No gate holds its handshake, so this is on record within a moment, not ahead of every frame.
+        """
+        run = self._run_of(context_id)
+        scope = run.scope_for(page_ids) if run is not None else None
+        if run is None or scope is None or not scope.may_send_frames or not is_armed(self._policy, socket.url):
+            return
+        with scope:
+            armed = arm(scope.action_id, socket, is_new=True)
+            try:
+                answer = await self._call(self._ledger.dispatch_effect, run.grant, armed.plan)
+            except BrowsermwError as error:
+                log.error("socket_not_recorded", run=run.grant.run_id, url=armed.plan.url, cause=str(error))
+                return
+            if answer.effect is not None:
+                scope.armed[armed.plan.effect_id] = armed
+                run.left(scope, answer.effect, context_id)
 
     async def answered(self, effect_id: str, seen: SeenAnswer) -> bool:
         """Record an answer (see ``wire.held.Desk``)."""
@@ -245,11 +268,6 @@ class GateDesk:
         self.runs.pop(run_id, None)
 
 
-def new_id(letter: str) -> str:
-    """An id that is unique in the ledger, made before any I/O: a letter for its kind and 20 hexadecimal digits."""
-    return f"{letter}-{uuid.uuid4().hex[:20]}"
-
-
 def _is_the_calls_own(run: GuardedRun, scope: Scope, plan: EffectPlan) -> bool:
     """Whether the agent's call is to blame for a request, so that the call has to fail with its refusal.
 
@@ -262,6 +280,12 @@ def _is_the_calls_own(run: GuardedRun, scope: Scope, plan: EffectPlan) -> bool:
     if scope.reads_only or scope.lazy:
         return False
     return (scope.page_id, plan.method, plan.url) not in run.habits
+
+
+def _refusal_at_sight(held: HeldRequest) -> Refusal | None:
+    if held.is_unreadable:
+        return Refusal.UNREADABLE
+    return Refusal.REPLAYED_NAVIGATION if held.repeats and held.navigates else None
 
 
 def _refusal_of(error: BrowsermwError) -> Refusal:

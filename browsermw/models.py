@@ -72,7 +72,7 @@ class Effect(Record):
         method: HTTP method.
         url: Redacted URL.
         fingerprint: See ``browsermw.protocol.fingerprints``.
-        channel: How it was sent: ``Document``, ``Fetch``, ``XHR``, ``Ping``, ``Other``, ``api``.
+        channel: How it was sent: ``Document``, ``Fetch``, ``XHR``, ``Ping``, ``Other``, ``api``, ``WebSocket``.
         outcome: What the answer says; ``None`` while there is none.
         status: HTTP status of the answer.
         external_request_id: ``header=value`` of the answer.

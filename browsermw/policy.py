@@ -126,6 +126,7 @@ class Policy(BaseSettings):
     Attributes:
         effects: URL patterns of requests that are effects although their method is safe.
         ignore: URL patterns of requests that are let go unrecorded although their method is not safe.
+        ignore_websockets: URL patterns of WebSockets whose frames are no effects (clocks, notifications).
         unowned: What happens to an effect of a context that nobody wrapped: ``refuse`` or ``allow``.
         minimum_wire: The weakest wire that ``wrap`` accepts.
         identity: How to tell who is signed in; ``None``: not declared.
@@ -134,6 +135,8 @@ class Policy(BaseSettings):
             change with each load. Upper and lower case do not differ.
         settle_s: How long leaving a run, or closing a context, waits for answers that are still out; seconds.
         probe_timeout_s: How long a checkpoint waits for the page; seconds. Later it says "not available".
+        upload_timeout_s: How long a request with a large body may take to the gate before it is refused; seconds. A
+            route handler of your own that keeps an upload longer than that must be given more.
         attach_timeout_s: How long ``wrap`` waits for the browser's debugging port; seconds.
         lease_s: How long a PostgreSQL lease runs without renewal; seconds.
     """
@@ -144,6 +147,7 @@ class Policy(BaseSettings):
 
     effects: tuple[UrlPattern, ...] = ()
     ignore: tuple[UrlPattern, ...] = TELEMETRY
+    ignore_websockets: tuple[UrlPattern, ...] = ()
     unowned: Literal["refuse", "allow"] = "refuse"
     minimum_wire: Literal["sealed", "attached", "routed"] = "sealed"
     identity: Identity | None = None
@@ -170,6 +174,7 @@ class Policy(BaseSettings):
     )
     settle_s: float = Field(5.0, ge=0, le=600)
     probe_timeout_s: float = Field(1.0, gt=0, le=60)
+    upload_timeout_s: float = Field(60.0, gt=0, le=3600)
     attach_timeout_s: float = Field(15.0, gt=0, le=600)
     lease_s: float = Field(15.0, ge=2, le=3600)
 

@@ -41,7 +41,8 @@ WHY: dict[Refusal, str] = {
     Refusal.UNOWNED: "its context is not wrapped by a run; wrap it, or set policy.unowned to 'allow'",
     Refusal.CALLER_GONE: "the call that caused it had already given up",
     Refusal.LEDGER_UNAVAILABLE: "its record could not be written",
-    Refusal.UNREADABLE: "the browser did not hand over the request",
+    Refusal.UNREADABLE: "the browser did not hand it over to be checked, which it cannot do with a body of more than "
+    "about 100 MB; send the upload in parts, or by context.request",
 }
 
 

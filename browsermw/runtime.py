@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 from browsermw.desk import Desk
 from browsermw.errors import BrowsermwError, LedgerUnavailable, WireTooWeak
 from browsermw.events import Events
-from browsermw.gate_desk import new_id
 from browsermw.hooks.install import install
 from browsermw.hooks.launched import on_launch
+from browsermw.ids import new_id
 from browsermw.keyfile import read_or_make_key
 from browsermw.ledger import open_ledger
 from browsermw.ledger.contract import Boot

@@ -15,6 +15,7 @@ from browsermw.protocol.recovery import Wire
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from browsermw.armed import Armed
     from browsermw.errors import BrowsermwError
     from browsermw.ledger.contract import Grant
     from browsermw.models import Effect
@@ -41,6 +42,7 @@ class Scope:
         asides: Errors of refused requests that the page may have made by itself meanwhile.
         last_refusal: The last of both.
         left: Effects that left, by id; the value is the answered record or ``None``.
+        armed: What it may send on open WebSockets, by effect id.
     """
 
     action_id: str
@@ -59,6 +61,7 @@ class Scope:
     last_refusal: BrowsermwError | None = None
     left: dict[str, Effect] = field(default_factory=dict)
     unanswered: dict[str, Effect] = field(default_factory=dict)
+    armed: dict[str, Armed] = field(default_factory=dict)
     planning: asyncio.Lock = field(default_factory=asyncio.Lock)
     quiet: asyncio.Event = field(default_factory=asyncio.Event)
     _deciding_count: int = 0
@@ -71,6 +74,11 @@ class Scope:
         for errors in (self.refusals, self.asides):
             if error in errors:
                 errors.remove(error)
+
+    @property
+    def may_send_frames(self) -> bool:
+        """Whether it is a click or a key press, beside which open WebSockets count."""
+        return not (self.lazy or self.reads_only or self.by_page)
 
     @property
     def by_page(self) -> bool:

@@ -14,7 +14,7 @@ from browsermw.page.identity import Identity, identity_from_cookie, identity_fro
 from browsermw.page.probe import PageProbe, probe_expression, read_probe, repeat_expression
 from browsermw.page.redact import redact_url
 from browsermw.wire.cdp import CdpError
-from browsermw.wire.chromium import in_next_turn
+from browsermw.wire.worlds import in_next_turn
 
 if TYPE_CHECKING:
     from browsermw.policy import Policy

@@ -13,11 +13,12 @@ import pytest
 
 from browsermw.faults import Point
 from browsermw.protocol.phases import Phase
-from tests.crashes import PATIENCE_S, order_fetch, order_form
+from tests.crashes import PATIENCE_S, Job, order_fetch, order_form
+from tests.socket_server import SocketServer
 
 if TYPE_CHECKING:
     from browsermw import ResumeReport
-    from tests.crashes import Bench, Job
+    from tests.crashes import Bench
     from tests.shop_site import Shop
 
 RUN = "invoice-8472"
@@ -187,3 +188,29 @@ class KilledInACheckpoint:
             assert action.phase is Phase.ACKNOWLEDGED
             assert action.closed_at is None
         assert shop.count("/order") == 1
+
+
+class KilledBesideASocket:
+    """A click whose only effect is a frame on a WebSocket."""
+
+    def test_its_frame_is_in_doubt_and_sent_no_second_time(self, bench: Bench) -> None:
+        with SocketServer() as server:
+            job = Job(RUN, f"{server.url}/?at-once", "#send")
+            agent = bench.stopped_at(job, Point.LEDGER_BEFORE_COMMIT, "close_action")
+            server.wait_for(1, PATIENCE_S)
+            agent.crashes()
+            with bench.looks(RUN) as (_, run):
+                (doubt,) = run.quarantined
+            assert doubt.effect is not None
+            assert (doubt.effect.channel, doubt.effect.url) == ("WebSocket", f"ws{server.url[4:]}/socket/echo")
+            assert bench.again(job) == ["Quarantined"]
+            assert server.wait_for(1) == ["order"]
+
+    def test_left_alone_it_costs_no_review(self, bench: Bench) -> None:
+        with SocketServer() as server:
+            assert bench.again(Job(RUN, f"{server.url}/?at-once", "#send")) == ["clicked"]
+            assert server.wait_for(1) == ["order"]
+        with bench.looks(RUN) as (_, run):
+            assert run.quarantined == []
+            assert run.resume is not None
+            assert run.resume.answered_unread == ()

@@ -12,22 +12,24 @@ from sqlalchemy import bindparam, insert, select, update
 
 from browsermw.errors import IllegalTransition, Quarantined
 from browsermw.ledger import reading, schema
+from browsermw.ledger.answers import record_answer
 from browsermw.ledger.chain import add_checkpoint
 from browsermw.ledger.prepared import Prepared
 from browsermw.ledger.standing import demand_run, held, standing_for_action, superseded, update_run
 from browsermw.ledger.steps import Steps
 from browsermw.models import Action, Effect
 from browsermw.protocol.admission import Refusal, refuse_action
+from browsermw.protocol.effect_rules import SOCKET
 from browsermw.protocol.phases import Phase, action_phase
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
     from datetime import datetime
 
     from sqlalchemy import Connection
 
     from browsermw.errors import BrowsermwError
-    from browsermw.ledger.contract import ActionPlan, Grant, Sighting
+    from browsermw.ledger.contract import ActionPlan, Answer, Grant, Sighting
     from browsermw.ledger.schema import AnyRow
 
 _INSERT = Prepared(insert(schema.actions))
@@ -78,7 +80,14 @@ def plan_action(conn: Connection, grant: Grant, plan: ActionPlan, before: Sighti
 
 
 def close_action(
-    conn: Connection, grant: Grant, action_id: str, after: Sighting, *, failed: str | None, at: datetime
+    conn: Connection,
+    grant: Grant,
+    action_id: str,
+    after: Sighting,
+    *,
+    failed: str | None,
+    frames: Mapping[str, Answer],
+    at: datetime,
 ) -> Action:
     """After-checkpoint and the phase that follows; see the contract."""
     run = demand_run(conn, grant)
@@ -89,11 +98,10 @@ def close_action(
             facts={"action_id": action_id},
         )
     steps = Steps(conn, at, grant.run_id, grant.boot_id, grant.fence)
+    effects = _with_frames(steps, action, effects, frames)
     if failed is None:
         effects = [_taken(steps, effect) for effect in effects]
-    new = follow(action, [effect.phase for effect in effects], closed=True)
-    if failed is not None and not effects and new is Phase.OBSERVED:
-        new = Phase.ABANDONED
+    new = _phase_at_its_end(action, effects, failed)
     changed = {"closed_at": at, "reason": action.reason if failed is None else failed}
     settle_action(steps, action, new, None if failed is None else f"the call failed: {failed}", changed)
     moved = add_checkpoint(conn, run, action.seq, "after", after, at=at)
@@ -147,6 +155,22 @@ def settle_action(
         steps.move("action", action.action_id, Phase(action.phase), new, reason, changed=changed)
     elif changed:
         _UPDATE.run(steps.conn, {"key_": action.action_id, **changed})
+
+
+def _with_frames(steps: Steps, action: AnyRow, effects: list[Effect], frames: Mapping[str, Answer]) -> list[Effect]:
+    """The action's effects, those that it was armed with settled."""
+    waiting = [effect for effect in effects if effect.effect_id in frames and effect.phase is Phase.DISPATCHED]
+    for effect in waiting:
+        record_answer(steps, effect.effect_id, effect.phase, frames[effect.effect_id])
+    return action_with_effects(steps.conn, action.run_id, action.action_id)[1] if waiting else effects
+
+
+def _phase_at_its_end(action: AnyRow, effects: list[Effect], failed: str | None) -> Phase:
+    """An action beside an open WebSocket that sent no frame is one without that effect."""
+    counted = [it.phase for it in effects if it.channel != SOCKET or it.phase is not Phase.ABANDONED]
+    is_disarmed = len(counted) < len(effects)
+    new = action_phase(counted, closed=True) if is_disarmed else follow(action, counted, closed=True)
+    return Phase.ABANDONED if failed is not None and not counted and new is Phase.OBSERVED else new
 
 
 def _taken(steps: Steps, effect: Effect) -> Effect:

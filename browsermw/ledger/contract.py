@@ -16,6 +16,7 @@ open its own.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class EffectPlan:
         method: HTTP method.
         url: Redacted URL.
         fingerprint: Compared within the run.
-        channel: See ``models.Effect``.
+        channel: See ``models.Effect``; ``SOCKET`` for frames.
         refusal: The gate refuses it already (a reloaded POST, say): write REFUSED with this reason.
         continues: Id of the effect of which this is a redirect hop (307, 308); it is not its own duplicate.
     """
@@ -158,6 +159,9 @@ class Boot:
     host: str
     pid: int
     labels: Mapping[str, str] = field(default_factory=dict)
+
+
+NOTHING: Mapping[str, Answer] = MappingProxyType({})
 
 
 class Ledger(Protocol):
@@ -211,8 +215,15 @@ class Ledger(Protocol):
         """Record the weakest wire that the run was guarded by."""
 
     # The life of a click.
-    def plan_action(self, grant: Grant, plan: ActionPlan, before: Sighting) -> Action:
+    def plan_action(self, grant: Grant, plan: ActionPlan, before: Sighting, armed: Sequence[EffectPlan] = ()) -> Action:
         """Admission, before-checkpoint and PLANNED in one transaction.
+
+        Args:
+            grant: Proof of ownership.
+            plan: The action.
+            before: What was seen.
+            armed: Frames that the action may send on open WebSockets, which no gate can hold: their DISPATCHED
+                records are durable before the action is performed.
 
         Raises:
             Superseded, Held, Quarantined: Not admitted; nothing was written.
@@ -234,7 +245,15 @@ class Ledger(Protocol):
         nothing changes but a line of evidence; the effect is returned as it is.
         """
 
-    def close_action(self, grant: Grant, action_id: str, after: Sighting, *, failed: str | None) -> Action:
+    def close_action(
+        self,
+        grant: Grant,
+        action_id: str,
+        after: Sighting,
+        *,
+        failed: str | None,
+        frames: Mapping[str, Answer] = NOTHING,
+    ) -> Action:
         """After-checkpoint and the phase that follows from the effects, in one transaction.
 
         Args:
@@ -243,6 +262,8 @@ class Ledger(Protocol):
             after: What was seen.
             failed: Why the Playwright call failed, or ``None``. A failed action without any effect is
                 ABANDONED, not OBSERVED. Effects that are answered become OBSERVED only if it did not fail.
+            frames: What became of the effects that the action was armed with, by effect id. One that was not sent
+                counts as none.
         """
 
     # Doubt.

@@ -13,13 +13,13 @@ from sqlalchemy import bindparam, insert, select
 from browsermw.errors import IllegalTransition
 from browsermw.ledger import reading, schema
 from browsermw.ledger.actions import action_with_effects, follow, settle_action
+from browsermw.ledger.answers import record_answer
 from browsermw.ledger.contract import Dispatch
 from browsermw.ledger.prepared import Prepared
 from browsermw.ledger.standing import demand_run, owned_run, standing_for_effect, update_run
 from browsermw.ledger.steps import Steps
 from browsermw.models import Effect
 from browsermw.protocol.admission import Refusal, refuse_effect
-from browsermw.protocol.outcome import Outcome
 from browsermw.protocol.phases import OPEN_PHASES, Phase
 
 if TYPE_CHECKING:
@@ -37,14 +37,6 @@ _SETTLED_BY = select(schema.verdicts.c.verdict_id).where(
     schema.verdicts.c.quarantine_id == bindparam("quarantine_id"),
     schema.verdicts.c.settles,
 )
-
-PHASE_OF_OUTCOME = {
-    Outcome.ACCEPTED: Phase.ACKNOWLEDGED,
-    Outcome.REJECTED: Phase.ACKNOWLEDGED,
-    Outcome.AMBIGUOUS: Phase.ACKNOWLEDGED,
-    Outcome.NOT_SENT: Phase.ABANDONED,
-    Outcome.UNKNOWN: Phase.NEEDS_REVIEW,
-}
 
 
 def dispatch_effect(conn: Connection, grant: Grant, plan: EffectPlan, at: datetime) -> Dispatch:
@@ -80,20 +72,8 @@ def answer_effect(conn: Connection, grant: Grant, effect_id: str, answer: Answer
     if row.phase == Phase.NEEDS_REVIEW or (row.phase != Phase.DISPATCHED and _is_settled(conn, effect_id)):
         _note_late_answer(conn, row, answer, at)
         return reading.effect_of(row)
-    new = PHASE_OF_OUTCOME[answer.outcome]
     steps = Steps(conn, at, grant.run_id, grant.boot_id, grant.fence)
-    fields: dict[str, Any] = {
-        "outcome": str(answer.outcome),
-        "status": answer.status,
-        "external_request_id": answer.external_request_id,
-        "location": answer.location,
-        "reason": answer.reason,
-    }
-    if new is Phase.ACKNOWLEDGED:
-        fields |= {"acknowledged_at": at, "acknowledged_fence": grant.fence}
-    if new is Phase.NEEDS_REVIEW:
-        fields |= {"doubt_at": at, "doubt_reason": answer.reason or "its outcome is unknown"}
-    steps.move("effect", effect_id, Phase(row.phase), new, answer.reason, changed=fields)
+    record_answer(steps, effect_id, Phase(row.phase), answer)
     action, effects = action_with_effects(conn, grant.run_id, row.action_id)
     settle_action(steps, action, follow(action, [it.phase for it in effects], closed=action.closed_at is not None))
     seen = {"external_request_id": answer.external_request_id} if answer.external_request_id else {}

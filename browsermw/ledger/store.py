@@ -19,6 +19,7 @@ from browsermw.errors import RuntimeOwned
 from browsermw.events import Events
 from browsermw.faults import Point, reach
 from browsermw.ledger import actions, boots, claims, effects, reading, verdicts
+from browsermw.ledger.contract import NOTHING
 from browsermw.ledger.steps import STEPS_TAKEN
 
 if TYPE_CHECKING:
@@ -114,10 +115,12 @@ class SqlLedger:
         with self._writing("set_wire") as conn:
             claims.set_wire(conn, grant, wire)
 
-    def plan_action(self, grant: Grant, plan: ActionPlan, before: Sighting) -> Action:
-        """Admission, before-checkpoint and PLANNED."""
+    def plan_action(self, grant: Grant, plan: ActionPlan, before: Sighting, armed: Sequence[EffectPlan] = ()) -> Action:
+        """Admission, before-checkpoint and PLANNED, with the frames that it may send."""
         with self._writing("plan_action") as conn:
-            return actions.plan_action(conn, grant, plan, before, _now())
+            planned, at = actions.plan_action(conn, grant, plan, before, _now()), _now()
+            sent = [effects.dispatch_effect(conn, grant, effect, at).effect for effect in armed]
+            return planned.model_copy(update={"effects": tuple(filter(None, sent))}) if armed else planned
 
     def dispatch_effect(self, grant: Grant, plan: EffectPlan) -> Dispatch:
         """DISPATCHED, or REFUSED with the reason."""
@@ -129,10 +132,18 @@ class SqlLedger:
         with self._writing("answer_effect") as conn:
             return effects.answer_effect(conn, grant, effect_id, answer, _now())
 
-    def close_action(self, grant: Grant, action_id: str, after: Sighting, *, failed: str | None) -> Action:
+    def close_action(
+        self,
+        grant: Grant,
+        action_id: str,
+        after: Sighting,
+        *,
+        failed: str | None,
+        frames: Mapping[str, Answer] = NOTHING,
+    ) -> Action:
         """After-checkpoint and the phase that follows."""
         with self._writing("close_action") as conn:
-            return actions.close_action(conn, grant, action_id, after, failed=failed, at=_now())
+            return actions.close_action(conn, grant, action_id, after, failed=failed, frames=frames, at=_now())
 
     def resolve(self, quarantine_id: str, verdict: Verdict) -> Quarantine:
         """Settle a doubt."""

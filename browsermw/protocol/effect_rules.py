@@ -21,6 +21,22 @@ _GRAPHQL_IN_URL = re.compile(r"[?&](?:query|operationName|variables|extensions)=
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 """RFC 9110 section 9.2.1: methods that ask for no change of state."""
 
+SOCKET = "WebSocket"
+"""Channel of the frames that an action may have sent on an open socket."""
+
+SOCKET_METHOD = "SEND"
+"""What stands in the place of an HTTP method for them."""
+
+
+def is_armed(policy: Policy, url: str) -> bool:
+    """Whether frames on an open WebSocket may be effects.
+
+    Args:
+        policy: The user's rules.
+        url: The socket's full URL.
+    """
+    return not any(matches(pattern, "GET", url) for pattern in policy.ignore_websockets)
+
 
 def is_effect(policy: Policy, method: str, url: str, content_type: str, body: bytes | None) -> bool:
     """Whether a request may change something at the application.

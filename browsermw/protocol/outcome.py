@@ -52,6 +52,22 @@ def outcome_of_status(status: int) -> Outcome:
     return Outcome.ACCEPTED
 
 
+def outcome_of_frames(*, sent: bool, answered: bool, lost: bool, failed: bool) -> Outcome:
+    """Outcome of a click beside an open WebSocket, once it is over. A frame has no answer of its own.
+
+    Args:
+        sent: Whether a frame left on the socket since the click began.
+        answered: Whether the server sent a frame after the last of them.
+        lost: Whether the socket was closed since.
+        failed: Whether the call that clicked failed, so that nobody has seen its result.
+    """
+    if not sent:
+        return Outcome.NOT_SENT
+    if answered:
+        return Outcome.ACCEPTED
+    return Outcome.UNKNOWN if lost or failed else Outcome.ACCEPTED
+
+
 def outcome_of_error(reason: str, *, reached: bool | None) -> Outcome:
     """Outcome of a network error.
 

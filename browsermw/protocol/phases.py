@@ -67,6 +67,7 @@ ACTION_STEPS: Mapping[tuple[Phase | None, Phase], str] = {
     (Phase.DISPATCHED, Phase.ACKNOWLEDGED): "every effect is answered",
     (Phase.DISPATCHED, Phase.OBSERVED): "its last open effect was not sent; the answered ones are observed",
     (Phase.DISPATCHED, Phase.ABANDONED): "no effect left after all",
+    (Phase.DISPATCHED, Phase.REFUSED): "armed, no frame followed, and the gate refused its only effects",
     (Phase.DISPATCHED, Phase.NEEDS_REVIEW): "an effect may have happened",
     (Phase.ABANDONED, Phase.DISPATCHED): "not closed yet, and a further effect may leave after one that did not",
     (Phase.ACKNOWLEDGED, Phase.DISPATCHED): "a further effect may leave",

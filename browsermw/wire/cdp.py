@@ -15,7 +15,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 Json = dict[str, Any]
 
@@ -35,8 +35,11 @@ class CdpConnection:
         closed: Set once the connection is gone.
     """
 
-    def __init__(self, socket: ClientConnection, on_event: Callable[[str, Json, str | None], None]) -> None:
+    def __init__(
+        self, socket: ClientConnection, on_event: Callable[[str, Json, str | None], None], unread: Iterable[str] = ()
+    ) -> None:
         self._socket = socket
+        self._unread = tuple(f'{{"method":"{name}' for name in unread)
         self._on_event = on_event
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Json]] = {}
@@ -44,12 +47,15 @@ class CdpConnection:
         self._reader = asyncio.create_task(self._read(), name="browsermw-cdp")
 
     @classmethod
-    async def open(cls, url: str, on_event: Callable[[str, Json, str | None], None]) -> CdpConnection:
+    async def open(
+        cls, url: str, on_event: Callable[[str, Json, str | None], None], *, unread: Iterable[str] = ()
+    ) -> CdpConnection:
         """Connect to a ``ws://`` URL.
 
         Args:
             url: The browser's ``webSocketDebuggerUrl``.
             on_event: Called with method, parameters and session for each event, in order.
+            unread: Beginnings of the names of events that nobody wants; they are not even parsed.
 
         Raises:
             CdpClosed: Nobody answers there.
@@ -59,7 +65,7 @@ class CdpConnection:
             socket = await connect(url, max_size=None, compression=None, ping_interval=None, proxy=None)
         except (OSError, WebSocketException) as error:
             raise CdpClosed(f"no browser answers at {url}: {error}") from error
-        return cls(socket, on_event)
+        return cls(socket, on_event, unread)
 
     async def send(self, method: str, params: Json | None = None, *, session: str | None = None) -> Json:
         """Send a command and wait for its result.
@@ -89,7 +95,8 @@ class CdpConnection:
     async def _read(self) -> None:
         try:
             async for text in self._socket:
-                self._take(json.loads(text))
+                if not (isinstance(text, str) and text.startswith(self._unread)):
+                    self._take(json.loads(text))
         except ConnectionClosed:
             pass
         finally:

@@ -16,9 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-import urllib.request
-from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 
 from browsermw.errors import WireTooWeak
@@ -26,8 +23,11 @@ from browsermw.events import Events
 from browsermw.protocol.recovery import Wire
 from browsermw.wire.begun import Begun
 from browsermw.wire.cdp import CdpConnection, CdpError
+from browsermw.wire.endpoint import socket_url
 from browsermw.wire.gate import PATTERNS, Gate
 from browsermw.wire.targets import PAGE_TYPES, Target, TargetMap
+from browsermw.wire.traffic import NO_BUFFERS, UNREAD, WORKER_TYPES, Traffic
+from browsermw.wire.worlds import Worlds, in_next_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -41,8 +41,6 @@ MARKER_URL = "https://browsermw.invalid/"
 
 TOP_FILTER: list[dict[str, Any]] = [{"type": "browser_ui", "exclude": True}, {"type": "tab", "exclude": True}, {}]
 FRAME_FILTER: list[dict[str, Any]] = [{"type": "iframe"}, {"type": "worker"}, {"exclude": True}]
-RETRY_S = 0.05
-
 BEGUN_POLL_S = 0.002
 BEGUN_LIMIT_S = 3.0
 """A navigation that has not reached the gate by then was given up, or waits in the user's own route."""
@@ -56,6 +54,7 @@ class GuardedBrowser:
     Attributes:
         wire: ``sealed`` behind our relay, else ``attached``.
         targets: What is known of its pages.
+        sockets: What is known of their WebSockets.
         lost: Set once the gate is gone.
     """
 
@@ -66,7 +65,7 @@ class GuardedBrowser:
         self._connection: CdpConnection | None = None
         self._attaching: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[None]] = set()
-        self._worlds: dict[str, int] = {}
+        self._worlds = Worlds(lambda method, params, session: self._command(method, params, session=session))
         self._older: set[str] = set()
         self._stopping: dict[str, asyncio.Event] = {}
         self._on_lost: Callable[[], None] = lambda: None
@@ -74,6 +73,10 @@ class GuardedBrowser:
         self.targets = TargetMap()
         self._begun = Begun(self.targets)
         self.gate = Gate(desk, policy, self.targets, relay)
+        self._traffic = Traffic(
+            desk, self.targets, self.gate, policy.upload_timeout_s, spawn=self._spawn, order=self._quietly
+        )
+        self.sockets = self._traffic.sockets
         self.lost = asyncio.Event()
 
     @property
@@ -121,8 +124,8 @@ class GuardedBrowser:
         await asyncio.wait([self._attaching])
 
     async def _attach(self) -> None:
-        url = await self._socket_url()
-        connection = await CdpConnection.open(url, self._event)
+        url = await socket_url(self._endpoint, self._policy.attach_timeout_s)
+        connection = await CdpConnection.open(url, self._event, unread=[f"Network.{name}" for name in UNREAD])
         try:
             await self._check_browser(connection)
             self._connection = connection
@@ -139,21 +142,6 @@ class GuardedBrowser:
         if self._relay is not None:
             self._relay.open()
         log.info("gate_attached", wire=str(self.wire))
-
-    async def _socket_url(self) -> str:
-        if self._endpoint.startswith(("ws://", "wss://")):
-            return self._endpoint
-        deadline = asyncio.get_running_loop().time() + self._policy.attach_timeout_s
-        while True:
-            try:
-                return await asyncio.to_thread(_ask_version, self._endpoint)
-            except (OSError, ValueError, KeyError, HTTPException) as error:
-                if asyncio.get_running_loop().time() > deadline:
-                    raise WireTooWeak(
-                        f"Nothing left the browser: no browser answers on its debugging port at {self._endpoint} "
-                        f"({error}). Was it launched with mw.launch_options()? Is the port taken by another program?"
-                    ) from error
-            await asyncio.sleep(RETRY_S)
 
     async def _check_browser(self, connection: CdpConnection) -> None:
         if self._relay is None:
@@ -201,16 +189,25 @@ class GuardedBrowser:
         if method == "Fetch.requestPaused":
             self._paused(params, session)
         elif method == "Target.attachedToTarget":
-            target = self.targets.attached(params["sessionId"], params["targetInfo"])
+            target = self.targets.attached(params["sessionId"], params["targetInfo"], parent_session=session)
             self._spawn(self._follow(target))
         elif method == "Target.detachedFromTarget":
-            gone = self.targets.detached(params["sessionId"])
-            if gone is not None:
-                self._worlds.pop(gone.target_id, None)
-            if gone is not None and gone.kind in PAGE_TYPES:
-                self._begun.arrived(gone.target_id)
+            self._detached(params["sessionId"])
         elif method.startswith("Page."):
             self._page_event(method.removeprefix("Page."), params, session)
+        elif method.startswith("Network."):
+            sender = self.targets.by_session.get(session or "")
+            if sender is not None:
+                self._traffic.event(method.removeprefix("Network."), params, sender)
+
+    def _detached(self, session: str) -> None:
+        gone = self.targets.detached(session)
+        if gone is None:
+            return
+        self._worlds.forget(gone.target_id)
+        self._traffic.gone(gone.target_id)
+        if gone.kind in PAGE_TYPES:
+            self._begun.arrived(gone.target_id)
 
     def _page_event(self, name: str, params: dict[str, Any], session: str | None) -> None:
         self._begun.page_event(name, params, session)
@@ -228,6 +225,7 @@ class GuardedBrowser:
             return
         if params["resourceType"] == "Document":
             self._begun.at_the_gate(params.get("frameId", ""))
+        self._traffic.at_the_gate(params.get("networkId", ""))
         target = self.targets.by_session.get(session or "")
         if target is None or target.older_than_gate:
             self.gate.paused(self._connection, params, session)
@@ -242,20 +240,27 @@ class GuardedBrowser:
             return
         target.url = url
         # The world went with the document; asking it would cost a round trip to hear so.
-        self._worlds.pop(target.target_id, None)
+        self._worlds.forget(target.target_id)
         if target.older_than_gate:
             target.older_than_gate = False
             self._spawn(self._quietly("Fetch.disable", {}, target.session))
 
     async def _follow(self, target: Target) -> None:
-        """Learn a new page's frames, and follow the frames that live in processes of their own."""
-        if target.kind not in PAGE_TYPES | {"iframe"}:
+        """Learn a new page's frames, follow the frames and workers that it makes, and hear of their sockets."""
+        shows = target.kind in PAGE_TYPES | {"iframe"}
+        if not shows and target.kind not in WORKER_TYPES:
             return
-        with contextlib.suppress(CdpError):
-            await self._command("Page.enable", session=target.session)
-            await self._command("Target.setAutoAttach", _auto_attach(FRAME_FILTER), session=target.session)
-            answer = await self._command("Page.getFrameTree", session=target.session)
-            self.targets.frame_tree(answer["frameTree"])
+        orders: list[tuple[str, dict[str, Any]]] = [
+            ("Network.enable", NO_BUFFERS),
+            ("Target.setAutoAttach", _auto_attach(FRAME_FILTER)),
+        ]
+        if shows:
+            orders = [("Page.enable", {}), *orders, ("Page.getFrameTree", {})]
+        # Sent in one go, because a page does not wait for us; the browser answers in order.
+        work = [self._command(method, params, session=target.session) for method, params in orders]
+        *_, last = await asyncio.gather(*work, return_exceptions=True)
+        if shows and isinstance(last, dict):
+            self.targets.frame_tree(last["frameTree"])
 
     async def _quietly(self, method: str, params: dict[str, Any], session: str) -> None:
         with contextlib.suppress(CdpError):
@@ -305,29 +310,15 @@ class GuardedBrowser:
         target = self.targets.targets.get(target_id)
         if target is None:
             raise CdpError("the page is gone")
-        world = self._worlds.get(target_id)
-        if world is not None:
-            try:
-                answer = await self._evaluate_in(target.session, world, repeated)
-                return answer if answer is not None else await self._evaluate_in(target.session, world, expression)
-            except CdpError:
-                self._forget_world(target_id, world)
-        made = await self._command(
-            "Page.createIsolatedWorld", {"frameId": target_id, "worldName": "browsermw"}, session=target.session
-        )
-        self._worlds[target_id] = made["executionContextId"]
-        return await self._evaluate_in(target.session, made["executionContextId"], expression)
+        return await self._worlds.evaluate(target, expression, repeated)
 
-    def _forget_world(self, target_id: str, world: int) -> None:
-        if self._worlds.get(target_id) == world:
-            del self._worlds[target_id]
-
-    async def _evaluate_in(self, session: str, world: int, expression: str) -> object:
-        order = {"expression": expression, "contextId": world, "returnByValue": True, "awaitPromise": True}
-        answer = await self._command("Runtime.evaluate", order, session=session)
-        if "exceptionDetails" in answer:
-            raise CdpError(str(answer["exceptionDetails"].get("text", "the probe failed")))
-        return answer["result"].get("value")
+    async def flushed(self, target_ids: set[str]) -> None:
+        """Wait until the events of what those pages and workers have done so far are here; not for long."""
+        known = [self.targets.targets[it].session for it in target_ids if it in self.targets.targets]
+        asked = [self._quietly("Runtime.evaluate", {"expression": "1"}, session) for session in known]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._policy.probe_timeout_s):
+                await asyncio.gather(*asked)
 
     async def caught_up(self, target_id: str, *, turned: bool = False) -> None:
         """Wait until the navigations that a page's scripts have begun are at the gate.
@@ -384,6 +375,7 @@ class GuardedBrowser:
         if self._attaching is not None:
             self._attaching.cancel()
             await asyncio.gather(self._attaching, return_exceptions=True)
+        self._traffic.close()
         await self.gate.close()
         if self._connection is not None:
             await self._connection.close()
@@ -392,18 +384,5 @@ class GuardedBrowser:
             await self._relay.close()
 
 
-def in_next_turn(expression: str) -> str:
-    """An expression whose value is that of another one in the page's next turn."""
-    return (
-        f"new Promise((done, failed) => setTimeout(() => {{ try {{ done({expression}) }} catch (e) {{ failed(e) }} }}))"
-    )
-
-
 def _auto_attach(target_filter: list[dict[str, Any]]) -> dict[str, Any]:
     return {"autoAttach": True, "waitForDebuggerOnStart": False, "flatten": True, "filter": target_filter}
-
-
-def _ask_version(endpoint: str) -> str:
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(f"{endpoint}/json/version", timeout=2) as answer:
-        return str(json.load(answer)["webSocketDebuggerUrl"])

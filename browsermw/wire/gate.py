@@ -58,6 +58,7 @@ class Gate:
         self._released: dict[HeldKey, tuple[str, float]] = {}
         self._hops: dict[HeldKey, str] = {}
         self._from_older_pages: dict[str, HeldKey] = {}
+        self._by_network_id: dict[str, tuple[HeldKey, tuple[str, int]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.held_count = 0
 
@@ -138,6 +139,8 @@ class Gate:
         request_id, network_id = params["requestId"], params.get("networkId")
         released_at = asyncio.get_running_loop().time()
         self._released[session, request_id] = (effect_id, released_at)
+        if network_id:
+            self._by_network_id[network_id] = ((session, request_id), held.origin)
         if session is not None and network_id:
             self._from_older_pages[network_id] = (session, request_id)
         if self._relay is not None:
@@ -161,6 +164,18 @@ class Gate:
             reached = self._relay.reached(*held.origin, since=held.held_at)
         await self._desk.answered(effect_id, SeenAnswer(error="the browser ended first", reached=reached))
 
+    def given_up(self, network_id: str, error: str) -> None:
+        """The page gave up a request that was released, and no answer will come to the gate (field note 19)."""
+        key, origin = self._by_network_id.pop(network_id, (None, ("", 0)))
+        known = self._forget(key, origin) if key in self._released else None
+        if known is not None:
+            effect_id, released_at = known
+            seen = self._seen({"responseErrorReason": f"given up by the page ({error})"}, origin, released_at)
+            self._start(self._record(effect_id, seen))
+
+    async def _record(self, effect_id: str, seen: SeenAnswer) -> None:
+        await self._desk.answered(effect_id, seen)
+
     def _forget(self, key: HeldKey, origin: tuple[str, int]) -> tuple[str, float] | None:
         if self._relay is not None:
             self._relay.effect_answered(*origin)
@@ -168,6 +183,7 @@ class Gate:
 
     async def _answered(self, connection: CdpConnection, params: dict[str, Any], session: str | None) -> None:
         request_id, origin = params["requestId"], origin_of(params["request"]["url"])
+        self._by_network_id.pop(params.get("networkId", ""), None)
         key = (session, request_id)
         known = self._forget(key, origin) if key in self._released else None
         durable = True

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from browsermw.protocol.admission import Refusal
+    from browsermw.wire.sockets import Socket
     from browsermw.wire.targets import Target
 
 
@@ -31,6 +32,7 @@ class HeldRequest:
         context_id: Browser context, or ``None`` where the browser names none that we know.
         pages: The page and the pages that opened it, nearest first; empty for a worker.
         repeats: A reload or a step in the history: the browser would send an earlier request again.
+        is_unreadable: The browser does not hand it over, so that it can only be refused.
         continues: Effect of which this is a redirect hop.
         origin: Host and port, for the relay's knowledge.
         held_at: When it came to the gate, on the loop's clock.
@@ -43,9 +45,10 @@ class HeldRequest:
     channel: str
     context_id: str | None
     pages: tuple[Target, ...]
-    repeats: bool
-    continues: str | None
     origin: tuple[str, int]
+    repeats: bool = False
+    is_unreadable: bool = False
+    continues: str | None = None
     held_at: float = 0.0
 
     @property
@@ -94,6 +97,9 @@ class Desk(Protocol):
 
     async def answered(self, effect_id: str, seen: SeenAnswer) -> bool:
         """Record an answer; true when it is durable, so that the page may have it. Never raises."""
+
+    async def socket_opened(self, context_id: str, page_ids: tuple[str, ...], socket: Socket) -> None:
+        """Note a WebSocket that was opened in the middle of an action. Never raises."""
 
 
 def origin_of(url: str) -> tuple[str, int]:

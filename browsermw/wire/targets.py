@@ -26,6 +26,7 @@ class Target:
         session: Our CDP session on it.
         opener_id: The page that opened it.
         parent_frame_id: The frame that embeds it, for ``iframe``.
+        parent_id: The page, frame or worker that made it, for what is no target of its own at the browser.
         url: Address of the page, not redacted; never stored as it is.
         older_than_gate: It was there before the gate and has not navigated since (field note 16).
     """
@@ -36,6 +37,7 @@ class Target:
     session: str
     opener_id: str | None = None
     parent_frame_id: str | None = None
+    parent_id: str | None = None
     url: str = ""
     older_than_gate: bool = False
 
@@ -49,8 +51,9 @@ class TargetMap:
     _frame_parent: dict[str, str] = field(default_factory=dict)
     _reloading: set[str] = field(default_factory=set)
 
-    def attached(self, session: str, described: dict[str, Any]) -> Target:
+    def attached(self, session: str, described: dict[str, Any], *, parent_session: str | None = None) -> Target:
         """Note a target that we now have a session on."""
+        parent = self.by_session.get(parent_session or "")
         target = Target(
             target_id=described["targetId"],
             kind=described["type"],
@@ -58,6 +61,7 @@ class TargetMap:
             session=session,
             opener_id=described.get("openerId"),
             parent_frame_id=described.get("parentFrameId"),
+            parent_id=parent.target_id if parent is not None else None,
             url=described.get("url", ""),
         )
         self.targets[target.target_id] = target
@@ -109,6 +113,18 @@ class TargetMap:
             if target is not None and target.kind in PAGE_TYPES:
                 return target
             frame_id = self._frame_parent.get(frame_id)
+        return None
+
+    def page_of(self, target: Target) -> Target | None:
+        """The page that a frame or a worker belongs to; none for a shared or service worker."""
+        seen: set[str] = set()
+        current: Target | None = target
+        while current is not None and current.target_id not in seen:
+            seen.add(current.target_id)
+            page = self.page_of_frame(current.target_id)
+            if page is not None:
+                return page
+            current = self.targets.get(current.parent_id or "")
         return None
 
     def context_of_frame(self, frame_id: str | None) -> str | None:

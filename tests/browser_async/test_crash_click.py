@@ -6,6 +6,7 @@ import pytest
 
 from tests.crash_cases import KilledAfterRelease as TestKilledAfterRelease
 from tests.crash_cases import KilledBeforeTheClick as TestKilledBeforeTheClick
+from tests.crash_cases import KilledBesideASocket as TestKilledBesideASocket
 from tests.crash_cases import KilledHolding as TestKilledHolding
 from tests.crash_cases import KilledInACheckpoint as TestKilledInACheckpoint
 from tests.crash_cases import KilledWithTheAnswer as TestKilledWithTheAnswer
@@ -13,6 +14,7 @@ from tests.crash_cases import KilledWithTheAnswer as TestKilledWithTheAnswer
 __all__ = [
     "TestKilledAfterRelease",
     "TestKilledBeforeTheClick",
+    "TestKilledBesideASocket",
     "TestKilledHolding",
     "TestKilledInACheckpoint",
     "TestKilledWithTheAnswer",

@@ -1,0 +1,107 @@
+"""What the gate alone does not see: WebSockets, uploads that never come to it, requests that the page gives up.
+
+Fed by the engine with the ``Network`` events of pages, frames and workers. It hands on what it learns: to the desk a
+socket that is opened or an upload that is late, to the gate a request that will get no answer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from browsermw.wire.held import HeldRequest, origin_of
+from browsermw.wire.sockets import Sockets
+from browsermw.wire.uploads import Upload, Uploads
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
+    from browsermw.wire.gate import Gate
+    from browsermw.wire.held import Desk
+    from browsermw.wire.targets import Target, TargetMap
+
+WORKER_TYPES = frozenset({"worker", "shared_worker", "service_worker"})
+NO_BUFFERS = {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0}
+"""``Network`` keeps bodies for a debugger's eyes; we want its events only."""
+
+UNREAD = ("dataReceived", "responseReceived", "requestWillBeSentExtraInfo", "resourceChangedPriority")
+"""Events, by the beginning of their names, that tell us nothing: most of what ``Network`` says about a page."""
+
+
+class Traffic:
+    """See the module.
+
+    Args:
+        desk: Hears of sockets and of uploads that cannot be checked.
+        targets: What is known of pages and workers.
+        gate: Hears of requests that the page gave up.
+        patience_s: How long an upload may take to the gate, in seconds.
+        spawn: Starts a task of the engine's.
+        order: Sends a command whose failure does not matter.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        targets: TargetMap,
+        gate: Gate,
+        patience_s: float,
+        *,
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+        order: Callable[[str, dict[str, Any], str], Awaitable[None]],
+    ) -> None:
+        self._desk = desk
+        self._targets = targets
+        self._gate = gate
+        self._spawn = spawn
+        self._order = order
+        self._uploads = Uploads(patience_s, lambda late: spawn(self._refuse(late)))
+        self.sockets = Sockets(targets)
+
+    def event(self, name: str, params: dict[str, Any], target: Target) -> None:
+        """Take a ``Network`` event."""
+        if name.startswith("webSocket"):
+            opened = self.sockets.event(name, params, target)
+            if opened is not None:
+                self._spawn(self._desk.socket_opened(target.context_id, self._page_ids(target), opened))
+        elif name == "requestWillBeSent":
+            self._uploads.began(params, target)
+        elif name in {"loadingFailed", "loadingFinished"}:
+            self._uploads.ended(params["requestId"])
+            if name == "loadingFailed":
+                self._gate.given_up(params["requestId"], params.get("errorText", ""))
+
+    def at_the_gate(self, network_id: str) -> None:
+        """A request was paused."""
+        self._uploads.ended(network_id)
+
+    def gone(self, target_id: str) -> None:
+        """A page or worker has ended."""
+        self.sockets.gone(target_id)
+
+    def close(self) -> None:
+        """Wait for nothing more."""
+        self._uploads.close()
+
+    def _page_ids(self, target: Target) -> tuple[str, ...]:
+        page = self._targets.page_of(target)
+        return () if page is None else tuple(it.target_id for it in self._targets.openers(page))
+
+    async def _refuse(self, late: Upload) -> None:
+        """End the waiting for an upload that the browser does not hand over. Nothing of it has left."""
+        page = self._targets.page_of(late.target)
+        held = HeldRequest(
+            method=late.method,
+            url=late.url,
+            content_type="",
+            body=None,
+            channel=late.channel,
+            context_id=late.target.context_id,
+            pages=tuple(self._targets.openers(page)) if page is not None else (),
+            is_unreadable=True,
+            origin=origin_of(late.url),
+        )
+        await self._desk.rule(held)
+        if (
+            late.target.kind not in WORKER_TYPES
+        ):  # a worker cannot be told to stop loading; its request stays where it is
+            await self._order("Page.stopLoading", {}, late.target.session)
