@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from browsermw.armed import arm
 from browsermw.boundary import ActionClosed, CallTicket, CloseAction, CloseCall, OpenAction, OpenCall
-from browsermw.errors import BrowsermwError, InFlightDuplicate, LedgerUnavailable
+from browsermw.errors import BrowsermwError, InFlightDuplicate, LedgerUnavailable, WireTooWeak
 from browsermw.gate_desk import GateDesk, answer_from, log
 from browsermw.ids import new_id
 from browsermw.ledger.contract import ActionPlan, Answer, EffectPlan, Sighting
@@ -38,6 +38,7 @@ class Desk(GateDesk):
 
         Raises:
             Held, Quarantined, Superseded, LedgerUnavailable: Not admitted; the call must not be made.
+            WireTooWeak: The gate is gone, and requests could leave past it.
             InFlightDuplicate: The same call was made on this page before, and the navigation that it sent is
                 unanswered.
         """
@@ -47,6 +48,7 @@ class Desk(GateDesk):
         )
         scope.waits = ask.waits
         _refuse_second_click(run, scope)
+        _refuse_past_a_lost_gate(run, scope)
         if not ask.lazy:
             before = await self._sight.look(run, ask.page_id)
             plan = ActionPlan(
@@ -200,6 +202,16 @@ def _refuse_second_click(run: GuardedRun, scope: Scope) -> None:
                 f"to the same action: {describe(rival)}. Wait for it, or settle it with a verdict.",
                 facts={"rival": rival.effect_id},
             )
+
+
+def _refuse_past_a_lost_gate(run: GuardedRun, scope: Scope) -> None:
+    browser = run.browser_of(scope.page_id)
+    if browser is not None and browser.gate_is_gone:
+        raise WireTooWeak(
+            f"{scope.method} was not performed, and nothing left the browser by it: the gate lost its connection "
+            "to this attached browser, so that nothing would be recorded. Leave the run, call mw.attach() again, and "
+            "wrap a context of the browser in a new one."
+        )
 
 
 def _settle_frames(run: GuardedRun, scope: Scope, frames: Mapping[str, Answer]) -> None:

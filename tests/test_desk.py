@@ -20,6 +20,7 @@ from browsermw.policy import Policy
 from browsermw.protocol.recovery import Wire
 from browsermw.sight import Sight
 from browsermw.wire.held import HeldRequest
+from browsermw.wire.sockets import Sockets
 from browsermw.wire.targets import TargetMap
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ def desk(ledger: Ledger) -> Desk:
     run = desk.add_run(ledger.claim_run(RUN, "b-1", {}).grant)
     targets = TargetMap()
     targets.attached("s-1", {"targetId": PAGE, "type": "page", "browserContextId": CONTEXT, "url": "http://shop.test/"})
-    run.contexts[CONTEXT] = cast("Any", SimpleNamespace(targets=targets, caught_up=_caught_up))
+    browser = SimpleNamespace(targets=targets, sockets=Sockets(targets), caught_up=_caught_up, gate_is_gone=False)
+    run.contexts[CONTEXT] = cast("Any", browser)
     run.wires[CONTEXT] = Wire.SEALED
     return desk
 

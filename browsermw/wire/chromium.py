@@ -84,6 +84,11 @@ class GuardedBrowser:
         """Whether the gate is in place now."""
         return self._connection is not None and not self.lost.is_set()
 
+    @property
+    def gate_is_gone(self) -> bool:
+        """Whether requests can leave past the lost gate, because no relay stands behind it."""
+        return self.lost.is_set() and self._relay is None
+
     def on_lost(self, callback: Callable[[], None]) -> None:
         """Have the desk told when the browser, or our connection to it, is gone."""
         self._on_lost = callback
