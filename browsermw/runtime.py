@@ -210,6 +210,9 @@ class Runtime:
         browser = GuardedBrowser(self.desk, self.policy, endpoint=cdp_url, relay=None)
         browser.on_lost(lambda: self.desk.browser_lost(browser))
         await browser.ready()
+        for lost in [it for it in self._attached if it.gate_is_gone]:
+            self._attached.remove(lost)
+            await lost.close()
         return browser
 
     def browsers_for(self, port: int | None) -> list[GuardedBrowser]:
