@@ -13,10 +13,13 @@ import pytest
 
 from browsermw.faults import Point
 from browsermw.protocol.phases import Phase
-from tests.crashes import PATIENCE_S, Job, order_fetch, order_form
+from tests.crashes import PATIENCE_S, Job, order_fetch, order_form, wait_until
 from tests.socket_server import SocketServer
+from tests.streamlit_site import BUTTON, StreamlitSite
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from browsermw import ResumeReport
     from tests.crashes import Bench
     from tests.shop_site import Shop
@@ -214,3 +217,26 @@ class KilledBesideASocket:
             assert run.quarantined == []
             assert run.resume is not None
             assert run.resume.answered_unread == ()
+
+
+class KilledInAStreamlitApplication:
+    """A real application that lives on a WebSocket."""
+
+    def test_a_killed_click_is_in_doubt_and_one_left_alone_costs_no_review(self, bench: Bench, tmp_path: Path) -> None:
+        with StreamlitSite(tmp_path) as site:
+            assert bench.again(Job("left-alone", site.url, BUTTON), Job("again", site.url, BUTTON)) == ["clicked"] * 2
+            wait_until(lambda: site.order_count() == 2, "both orders were taken")
+            with bench.looks("left-alone") as (_, run):
+                assert run.quarantined == []
+                assert run.resume is not None
+                assert run.resume.answered_unread == ()
+            job = Job(RUN, site.url, BUTTON)
+            agent = bench.stopped_at(job, Point.LEDGER_BEFORE_COMMIT, "close_action")
+            wait_until(lambda: site.order_count() == 3, "the order was taken")
+            agent.crashes()
+            with bench.looks(RUN) as (_, run):
+                (doubt,) = run.quarantined
+            assert doubt.effect is not None
+            assert (doubt.effect.channel, doubt.effect.url) == ("WebSocket", f"ws{site.url[4:]}/_stcore/stream")
+            assert bench.again(job) == ["Quarantined"]
+            assert site.order_count() == 3

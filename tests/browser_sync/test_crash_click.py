@@ -9,6 +9,7 @@ from tests.crash_cases import KilledBeforeTheClick as TestKilledBeforeTheClick
 from tests.crash_cases import KilledBesideASocket as TestKilledBesideASocket
 from tests.crash_cases import KilledHolding as TestKilledHolding
 from tests.crash_cases import KilledInACheckpoint as TestKilledInACheckpoint
+from tests.crash_cases import KilledInAStreamlitApplication as TestKilledInAStreamlitApplication
 from tests.crash_cases import KilledWithTheAnswer as TestKilledWithTheAnswer
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "TestKilledBesideASocket",
     "TestKilledHolding",
     "TestKilledInACheckpoint",
+    "TestKilledInAStreamlitApplication",
     "TestKilledWithTheAnswer",
 ]
 
