@@ -45,6 +45,9 @@ BEGUN_POLL_S = 0.002
 BEGUN_LIMIT_S = 3.0
 """A navigation that has not reached the gate by then was given up, or waits in the user's own route."""
 
+ON_THE_WAY_LIMIT_S = 0.3
+"""A request that has not reached the gate by then waits in the user's own route, or behind a service worker."""
+
 log = Events("browsermw.wire")
 
 
@@ -326,7 +329,7 @@ class GuardedBrowser:
                 await asyncio.gather(*asked)
 
     async def caught_up(self, target_id: str, *, turned: bool = False) -> None:
-        """Wait until the navigations that a page's scripts have begun are at the gate.
+        """Wait until the navigations and requests that a page's scripts have begun are at the gate.
 
         ``form.submit()`` returns before its request exists: the browser begins it in the page's next turn, and
         announces it beforehand. A page that is navigating already has no next turn to wait for.
@@ -342,6 +345,10 @@ class GuardedBrowser:
                 while self._begun.on_the_way(target_id):  # noqa: ASYNC110 - short
                     await asyncio.sleep(BEGUN_POLL_S)
         self._begun.waits_no_more(target_id)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ON_THE_WAY_LIMIT_S):
+                while self._traffic.is_on_the_way(target_id):  # noqa: ASYNC110 - short
+                    await asyncio.sleep(BEGUN_POLL_S)
         await asyncio.sleep(0)  # a request that was paused just now begins to be ruled on in the loop's next turn
 
     async def _next_turn(self, target_id: str) -> None:

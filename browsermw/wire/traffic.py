@@ -1,4 +1,4 @@
-"""What the gate alone does not see: WebSockets, uploads that never come to it, requests that the page gives up.
+"""What the gate alone does not see: WebSockets, requests on their way to it or given up, uploads that never come.
 
 Fed by the engine with the ``Network`` events of pages, frames and workers. It hands on what it learns: to the desk a
 socket that is opened or an upload that is late, to the gate a request that will get no answer.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from browsermw.protocol.effect_rules import SAFE_METHODS
 from browsermw.wire.held import HeldRequest, origin_of
 from browsermw.wire.sockets import Sockets
 from browsermw.wire.uploads import Upload, Uploads
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 WORKER_TYPES = frozenset({"worker", "shared_worker", "service_worker"})
 NO_BUFFERS = {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0}
 """``Network`` keeps bodies for a debugger's eyes; we want its events only."""
+
+_WITHOUT_NAVIGATION = frozenset({"XHR", "Fetch", "Ping", "Other"})
+"""Navigations are announced by the ``Page`` domain (``wire.begun``)."""
 
 UNREAD = ("dataReceived", "responseReceived", "requestWillBeSentExtraInfo", "resourceChangedPriority")
 """Events, by the beginning of their names, that tell us nothing: most of what ``Network`` says about a page."""
@@ -55,6 +59,7 @@ class Traffic:
         self._spawn = spawn
         self._order = order
         self._uploads = Uploads(patience_s, lambda late: spawn(self._refuse(late)))
+        self._on_the_way: dict[str, Target] = {}
         self.sockets = Sockets(targets)
 
     def event(self, name: str, params: dict[str, Any], target: Target) -> None:
@@ -64,19 +69,29 @@ class Traffic:
             if opened is not None:
                 self._spawn(self._desk.socket_opened(target.context_id, self._page_ids(target), opened))
         elif name == "requestWillBeSent":
-            self._uploads.began(params, target)
+            if params["request"]["method"] not in SAFE_METHODS and "redirectResponse" not in params:
+                self._uploads.began(params, target)
+                if params.get("type") in _WITHOUT_NAVIGATION:
+                    self._on_the_way[params["requestId"]] = target
         elif name in {"loadingFailed", "loadingFinished"}:
-            self._uploads.ended(params["requestId"])
+            self.at_the_gate(params["requestId"])  # or past it: the user's own route answered or failed it
             if name == "loadingFailed":
                 self._gate.given_up(params["requestId"], params.get("errorText", ""))
 
     def at_the_gate(self, network_id: str) -> None:
         """A request was paused."""
         self._uploads.ended(network_id)
+        self._on_the_way.pop(network_id, None)
+
+    def is_on_the_way(self, page_id: str) -> bool:
+        """Whether a request of the page, its frames or its workers was begun and is not at the gate yet."""
+        pages = (self._targets.page_of(target) for target in self._on_the_way.values())
+        return any(page is not None and page.target_id == page_id for page in pages)
 
     def gone(self, target_id: str) -> None:
         """A page or worker has ended."""
         self.sockets.gone(target_id)
+        self._on_the_way = {key: it for key, it in self._on_the_way.items() if it.target_id != target_id}
 
     def close(self) -> None:
         """Wait for nothing more."""

@@ -11,8 +11,6 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from browsermw.protocol.effect_rules import SAFE_METHODS
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -50,10 +48,10 @@ class Uploads:
         self._waiting: dict[str, asyncio.TimerHandle] = {}
 
     def began(self, params: dict[str, Any], target: Target) -> None:
-        """Take a ``Network.requestWillBeSent`` event."""
+        """Take a ``Network.requestWillBeSent`` event of a request that may be an effect."""
         request = params["request"]
         is_shown = not request.get("hasPostData") or "postData" in request  # a small body comes with the event
-        if is_shown or request["method"] in SAFE_METHODS or "redirectResponse" in params:
+        if is_shown:
             return
         upload = Upload(request["method"], request["url"], params.get("type", "Other"), target)
         loop = asyncio.get_running_loop()
