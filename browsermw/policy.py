@@ -39,6 +39,7 @@ TELEMETRY = (
 """Well-known telemetry that ``ignore`` holds by default: losing or doubling it harms nobody."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_MAX_SELECTOR_CHARS = 2_000
 
 
 @lru_cache(maxsize=1024)
@@ -89,14 +90,30 @@ def _checked_pattern(pattern: str) -> str:
     return pattern
 
 
-def _checked_selector(selector: str) -> str:
-    if not selector.strip() or _CONTROL.search(selector):
-        raise ValueError(f"{selector!r}: a selector may not be empty or hold control characters")
-    return selector
+def checked_selector(selector: str) -> str:
+    """Refuse a selector that no browser could take; CSS itself is checked by the browser.
+
+    Returns:
+        The selector without white space around it.
+
+    Raises:
+        ValueError: It is empty, longer than 2,000 characters, or holds control characters.
+    """
+    stripped = selector.strip()
+    if not stripped:
+        raise ValueError("a selector in the policy is empty; remove it or name the elements it stands for")
+    if len(stripped) > _MAX_SELECTOR_CHARS:
+        raise ValueError(
+            f"a selector in the policy has {len(stripped)} characters (at most {_MAX_SELECTOR_CHARS}); "
+            "split it into several"
+        )
+    if _CONTROL.search(stripped):
+        raise ValueError(f"the selector {stripped!r} holds control characters; write it on one line, in CSS")
+    return stripped
 
 
 UrlPattern = Annotated[str, AfterValidator(_checked_pattern)]
-Selector = Annotated[str, AfterValidator(_checked_selector)]
+Selector = Annotated[str, AfterValidator(checked_selector)]
 FieldName = Annotated[str, Field(min_length=1), AfterValidator(str.lower)]
 
 

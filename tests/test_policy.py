@@ -111,7 +111,7 @@ def test_a_bad_pattern_is_refused_by_its_place(field: str, pattern: str) -> None
     assert f"{field}.0" not in message
 
 
-@pytest.mark.parametrize("selector", ["", "  ", "#a\x00", "#a\nb"])
+@pytest.mark.parametrize("selector", ["", "  ", "#a\x00", "#a\nb", "x" * 2001])
 def test_a_bad_selector_is_refused_by_its_place(selector: str) -> None:
     assert "ignore_selectors.0" in refusal(ignore_selectors=(selector,))
     assert "identity.selector" in refusal(identity={"selector": selector})

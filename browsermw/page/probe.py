@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 
 import xxhash
 
+from browsermw.policy import checked_selector
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -28,7 +30,6 @@ DOM_HASH_PREFIX = "dom1:"
 MAX_ELEMENTS = 400_000
 MAX_CHARS = 64_000_000
 TIME_CAP_MS = 3_000
-_MAX_SELECTOR_CHARS = 2_000
 _PROBE = "__browsermwProbe1"
 
 IdentityReading = Literal["read", "absent", "unreadable", "not_asked"]
@@ -54,31 +55,6 @@ class PageProbe:
     identity_reading: IdentityReading
     element_count: int
     not_available: str | None
-
-
-def check_selector_text(selector: str) -> str:
-    """Refuse at policy load a selector that no browser could take; CSS itself is checked by the browser.
-
-    Args:
-        selector: One CSS selector from the policy.
-
-    Returns:
-        The selector without white space around it.
-
-    Raises:
-        ValueError: It is empty, longer than 2,000 characters, or holds control characters.
-    """
-    stripped = selector.strip()
-    if not stripped:
-        raise ValueError("a selector in the policy is empty; remove it or name the elements it stands for")
-    if len(stripped) > _MAX_SELECTOR_CHARS:
-        raise ValueError(
-            f"a selector in the policy has {len(stripped)} characters (at most {_MAX_SELECTOR_CHARS}); "
-            "split it into several"
-        )
-    if any(ord(char) < ord(" ") or ord(char) == 0x7F for char in stripped):  # noqa: PLR2004 - DEL
-        raise ValueError(f"the selector {stripped!r} holds control characters; write it on one line, in CSS")
-    return stripped
 
 
 def probe_expression(
@@ -133,8 +109,8 @@ def _options(
     time_cap_ms: int,
 ) -> str:
     options = {
-        "ignore": [check_selector_text(selector) for selector in ignore_selectors],
-        "identity": None if identity_selector is None else check_selector_text(identity_selector),
+        "ignore": [checked_selector(selector) for selector in ignore_selectors],
+        "identity": None if identity_selector is None else checked_selector(identity_selector),
         "volatile": list(volatile_fields),
         "maxElements": max_elements,
         "maxChars": MAX_CHARS,
