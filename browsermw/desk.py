@@ -14,11 +14,9 @@ from browsermw.armed import arm
 from browsermw.boundary import ActionClosed, CallTicket, CloseAction, CloseCall, OpenAction, OpenCall
 from browsermw.errors import BrowsermwError, InFlightDuplicate, LedgerUnavailable, WireTooWeak
 from browsermw.gate_desk import GateDesk, answer_from, log
-from browsermw.ids import new_id
-from browsermw.ledger.contract import ActionPlan, Answer, EffectPlan, Sighting
+from browsermw.ledger.contract import ActionPlan, Answer, Sighting
 from browsermw.page.redact import redact_url
 from browsermw.protocol.effect_rules import is_armed, is_effect
-from browsermw.protocol.fingerprints import fingerprint
 from browsermw.protocol.outcome import Outcome
 from browsermw.refusals import describe
 from browsermw.wire.held import SeenAnswer, origin_of
@@ -138,11 +136,7 @@ class Desk(GateDesk):
         scope = (run.scope_for([ask.page_id]) if ask.page_id is not None else None) or self._new_scope(
             run, kind, ask.api_method, redact_url(ask.url), ask.page_id
         )
-        effect_id = new_id("e")
-        print_ = fingerprint(
-            ask.method, ask.url, ask.content_type, ask.body, volatile=self._policy.volatile_fields, unique=effect_id
-        )
-        plan = EffectPlan(effect_id, scope.action_id, ask.method, redact_url(ask.url), print_, "api")
+        plan = self._effect_plan(scope, ask, channel="api")
         with scope:
             ruling = await self._dispatch(run, scope, plan, None)
         error = scope.last_refusal
@@ -151,7 +145,7 @@ class Desk(GateDesk):
             if scope not in run.scopes:
                 await self._close_unwatched(run, scope)
             raise error
-        return CallTicket(effect_id, scope.action_id, asyncio.get_running_loop().time())
+        return CallTicket(plan.effect_id, scope.action_id, asyncio.get_running_loop().time())
 
     async def close_call(self, ask: CloseCall) -> Effect | None:
         """Record what became of it; returns the effect while its outcome is unknown."""

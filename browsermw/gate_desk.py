@@ -30,6 +30,7 @@ from browsermw.wire.held import HeldRequest, Ruling, SeenAnswer
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from browsermw.boundary import OpenCall
     from browsermw.ledger.contract import Ledger
     from browsermw.policy import Policy
     from browsermw.sight import Sight
@@ -118,28 +119,36 @@ class GateDesk:
         return None
 
     async def _rule_in(self, run: GuardedRun, scope: Scope, held: HeldRequest) -> Ruling:
-        effect_id = new_id("e")
-        url = redact_url(held.url)
         if scope.by_page:
-            run.habits.add((scope.page_id, held.method, url))
-        plan = EffectPlan(
+            run.habits.add((scope.page_id, held.method, redact_url(held.url)))
+        refusal = _refusal_at_sight(held)
+        plan = self._effect_plan(scope, held, channel=held.channel, refusal=refusal, continues=held.continues)
+        return await self._dispatch(run, scope, plan, held.context_id)
+
+    def _effect_plan(
+        self,
+        scope: Scope,
+        asked: HeldRequest | OpenCall,
+        *,
+        channel: str,
+        refusal: Refusal | None = None,
+        continues: str | None = None,
+    ) -> EffectPlan:
+        """A request, of the gate or of the hooks, as the ledger is asked about it."""
+        effect_id = new_id("e")
+        volatile = self._policy.volatile_fields
+        return EffectPlan(
             effect_id=effect_id,
             action_id=scope.action_id,
-            method=held.method,
-            url=url,
+            method=asked.method,
+            url=redact_url(asked.url),
             fingerprint=fingerprint(
-                held.method,
-                held.url,
-                held.content_type,
-                held.body,
-                volatile=self._policy.volatile_fields,
-                unique=effect_id,
+                asked.method, asked.url, asked.content_type, asked.body, volatile=volatile, unique=effect_id
             ),
-            channel=held.channel,
-            refusal=_refusal_at_sight(held),
-            continues=held.continues,
+            channel=channel,
+            refusal=refusal,
+            continues=continues,
         )
-        return await self._dispatch(run, scope, plan, held.context_id)
 
     async def _dispatch(self, run: GuardedRun, scope: Scope, plan: EffectPlan, context_id: str | None) -> Ruling:
         """Write DISPATCHED, or refuse; the only way to a release."""
