@@ -6,10 +6,12 @@ that the runtime can live in a process of its own beside the agent.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from browsermw.errors import BrowsermwError
     from browsermw.models import Effect
 
@@ -85,6 +87,7 @@ class OpenCall:
         content_type: Of the body, or empty.
         body: ``None`` where it is not known.
         page_id: Page of the route, if any.
+        headers: Headers that it is sent with, as far as the call says.
     """
 
     run_id: str
@@ -94,15 +97,24 @@ class OpenCall:
     content_type: str
     body: bytes | None
     page_id: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class CallTicket:
-    """An API call that may now be sent. ``effect_id`` is ``None`` where it is no effect."""
+    """An API call that may now be sent. ``effect_id`` is ``None`` where it is no effect.
+
+    Attributes:
+        effect_id: Its record.
+        action_id: The action that it belongs to.
+        sent_from_s: The earliest moment at which it can have left, on the loop's clock.
+        added: Header, name and value, that it is to be sent with on top of its own.
+    """
 
     effect_id: str | None
     action_id: str | None = None
     sent_from_s: float = 0.0
+    added: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ class Desk(GateDesk):
             if scope not in run.scopes:
                 await self._close_unwatched(run, scope)
             raise error
-        return CallTicket(plan.effect_id, scope.action_id, asyncio.get_running_loop().time())
+        return CallTicket(plan.effect_id, scope.action_id, asyncio.get_running_loop().time(), ruling.added)
 
     async def close_call(self, ask: CloseCall) -> Effect | None:
         """Record what became of it; returns the effect while its outcome is unknown."""

@@ -20,18 +20,19 @@ from browsermw.ledger.contract import ActionPlan, Answer, EffectPlan, Grant
 from browsermw.page.redact import redact_url
 from browsermw.page.request_ids import external_request_id, location
 from browsermw.protocol.admission import Refusal
-from browsermw.protocol.effect_rules import is_armed
+from browsermw.protocol.effect_rules import idempotency_header, is_armed
 from browsermw.protocol.fingerprints import fingerprint
 from browsermw.protocol.outcome import Outcome, outcome_of_error, outcome_of_status
 from browsermw.refusals import ERROR_OF, refusal_error
 from browsermw.scopes import GuardedRun, Scope
-from browsermw.wire.held import HeldRequest, Ruling, SeenAnswer
+from browsermw.wire.held import HeldRequest, Ruling, SeenAnswer, header
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from browsermw.boundary import OpenCall
     from browsermw.ledger.contract import Ledger
+    from browsermw.models import Effect
     from browsermw.policy import Policy
     from browsermw.sight import Sight
     from browsermw.wire.chromium import GuardedBrowser
@@ -137,6 +138,7 @@ class GateDesk:
         """A request, of the gate or of the hooks, as the ledger is asked about it."""
         effect_id = new_id("e")
         volatile = self._policy.volatile_fields
+        key_header = idempotency_header(self._policy, asked.method, asked.url)
         return EffectPlan(
             effect_id=effect_id,
             action_id=scope.action_id,
@@ -148,6 +150,8 @@ class GateDesk:
             channel=channel,
             refusal=refusal,
             continues=continues,
+            key_header=key_header,
+            own_key=(header(asked.headers, key_header.lower()) or None) if key_header is not None else None,
         )
 
     async def _dispatch(self, run: GuardedRun, scope: Scope, plan: EffectPlan, context_id: str | None) -> Ruling:
@@ -166,7 +170,7 @@ class GateDesk:
                 run, plan.effect_id, Answer(Outcome.NOT_SENT, reason="not released: the call had given up")
             )
             return self._refused(run, scope, plan, Refusal.CALLER_GONE)
-        return Ruling(effect_id=plan.effect_id)
+        return Ruling(effect_id=plan.effect_id, added=_added_header(plan, answer.effect))
 
     async def _ensure_planned(self, run: GuardedRun, scope: Scope) -> None:
         """A script, or a page by itself, gets its record with its first effect."""
@@ -295,6 +299,13 @@ def _refusal_at_sight(held: HeldRequest) -> Refusal | None:
     if held.is_unreadable:
         return Refusal.UNREADABLE
     return Refusal.REPLAYED_NAVIGATION if held.repeats and held.navigates else None
+
+
+def _added_header(plan: EffectPlan, effect: Effect) -> tuple[str, str] | None:
+    """The idempotency key, where the request carries none by itself."""
+    if plan.key_header is None or plan.own_key is not None or effect.idempotency_key is None:
+        return None
+    return plan.key_header, effect.idempotency_key
 
 
 def _refusal_of(error: BrowsermwError) -> Refusal:

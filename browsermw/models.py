@@ -80,6 +80,8 @@ class Effect(Record):
         dispatched_at: When its record was durable.
         acknowledged_at: When its answer was durable.
         reason: Why it is in its phase, where that is not obvious.
+        idempotency_key: What it was sent with in the header that policy names for it, so that the application can
+            look it up; the same for each redirect hop. ``None`` where policy names no header.
     """
 
     effect_id: str
@@ -98,6 +100,7 @@ class Effect(Record):
     dispatched_at: datetime
     acknowledged_at: datetime | None
     reason: str | None
+    idempotency_key: str | None = None
 
 
 class Action(Record):

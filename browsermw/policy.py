@@ -9,6 +9,7 @@ rejected when it is made, by the key's path; so are keys that it does not have. 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -40,6 +41,28 @@ TELEMETRY = (
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _MAX_SELECTOR_CHARS = 2_000
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_TAKEN_HEADERS = frozenset(
+    {
+        "accept",
+        "authorization",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "cookie",
+        "expect",
+        "host",
+        "keep-alive",
+        "origin",
+        "referer",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "user-agent",
+    }
+)
 
 
 @lru_cache(maxsize=1024)
@@ -112,9 +135,18 @@ def checked_selector(selector: str) -> str:
     return stripped
 
 
+def _checked_header(name: str) -> str:
+    if not _TOKEN.fullmatch(name):
+        raise ValueError(f"{name!r}: a header's name is made of letters, digits and !#$%&'*+-.^_`|~ (RFC 9110)")
+    if name.lower() in _TAKEN_HEADERS or name.lower().startswith(("proxy-", "sec-")):
+        raise ValueError(f"{name!r}: this header has a meaning of its own in each request; name another one")
+    return name
+
+
 UrlPattern = Annotated[str, AfterValidator(_checked_pattern)]
 Selector = Annotated[str, AfterValidator(checked_selector)]
 FieldName = Annotated[str, Field(min_length=1), AfterValidator(str.lower)]
+HeaderName = Annotated[str, AfterValidator(_checked_header)]
 
 
 class Identity(BaseModel):
@@ -144,6 +176,10 @@ class Policy(BaseSettings):
         effects: URL patterns of requests that are effects although their method is safe.
         ignore: URL patterns of requests that are let go unrecorded although their method is not safe.
         ignore_websockets: URL patterns of WebSockets whose frames are no effects (clocks, notifications).
+        idempotency_headers: URL patterns with the name of the header in which the application takes an idempotency
+            key there, such as ``{"POST https://api.example/**": "Idempotency-Key"}``; the first that fits counts. An
+            effect is sent with a key of its own, or with the one that the page gave it, and the key is on record
+            (``Effect.idempotency_key``), so that what came of the effect can be looked up after a restart.
         unowned: What happens to an effect of a context that nobody wrapped: ``refuse`` or ``allow``.
         minimum_wire: The weakest wire that ``wrap`` accepts.
         identity: How to tell who is signed in; ``None``: not declared.
@@ -165,6 +201,7 @@ class Policy(BaseSettings):
     effects: tuple[UrlPattern, ...] = ()
     ignore: tuple[UrlPattern, ...] = TELEMETRY
     ignore_websockets: tuple[UrlPattern, ...] = ()
+    idempotency_headers: Mapping[UrlPattern, HeaderName] = {}
     unowned: Literal["refuse", "allow"] = "refuse"
     minimum_wire: Literal["sealed", "attached", "routed"] = "sealed"
     identity: Identity | None = None

@@ -58,7 +58,7 @@ def arm(stop: list[str] | None) -> None:
 
 
 def opened(spec: dict[str, Any]) -> browsermw.Runtime:
-    policy = browsermw.Policy(minimum_wire="attached" if spec["cdp"] else "sealed")
+    policy = browsermw.Policy(minimum_wire="attached" if spec["cdp"] else "sealed", **spec["policy"])
     return browsermw.open(spec["ledger"], runtime=spec["runtime"], policy=policy)
 
 

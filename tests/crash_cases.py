@@ -110,6 +110,19 @@ class KilledAfterRelease:
         assert bench.again(*jobs) == ["Quarantined"] * KILLS
         assert sum(len(each.arrivals(method="POST")) for each in shops) == KILLS
 
+    def test_it_can_be_looked_up_by_the_idempotency_key_on_record(self, bench: Bench, shop: Shop) -> None:
+        policy = {"idempotency_headers": {f"POST {shop.url}/**": "Idempotency-Key"}}
+        for job, path in (
+            (order_form(shop, "/order-never", "by form"), "/order-never"),
+            (order_fetch(shop, "#pay-never", "by fetch"), "/api/never"),
+        ):
+            bench.has_sent(job, shop, path, policy=policy).crashes()
+            with bench.looks(job.run) as (_, run):
+                (doubt,) = run.quarantined
+            assert doubt.effect is not None
+            found = shop.look_up(idempotency_key=doubt.effect.idempotency_key)
+            assert [order["path"] for order in found] == [path]
+
     def test_what_was_committed_is_refused_until_its_result_is_taken(self, bench: Bench, shop: Shop) -> None:
         job = self._killed(bench, shop)
         agent = bench.starts(job, steps=["click", "committed", "click", "observed", "click"])

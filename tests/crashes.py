@@ -72,6 +72,7 @@ class Spec:
         stop: Fault point, and its detail where that matters; armed before the click.
         cdp: Debugging address of a browser that somebody else started.
         speaks: Where the named pipe is made into which it speaks.
+        policy: Keys of its policy.
     """
 
     flavour: str
@@ -82,6 +83,7 @@ class Spec:
     stop: tuple[str, ...] | None
     cdp: str | None
     speaks: str
+    policy: dict[str, Any]
 
 
 class Nest:
@@ -207,11 +209,13 @@ class Bench:
         stop: Sequence[Point | str] | None = None,
         steps: Sequence[str] = ("click",),
         cdp: str | None = None,
+        policy: dict[str, Any] | None = None,
     ) -> Agent:
         """Start an agent; see ``Spec``."""
         where = tuple(map(str, stop)) if stop is not None else None
         speaks = str(self._folder / f"agent-{len(self._agents)}")
-        agent = Agent(self._nest, Spec(self.flavour, self.ledger, RUNTIME, jobs, tuple(steps), where, cdp, speaks))
+        spec = Spec(self.flavour, self.ledger, RUNTIME, jobs, tuple(steps), where, cdp, speaks, policy or {})
+        agent = Agent(self._nest, spec)
         self._agents.append(agent)
         return agent
 
@@ -221,9 +225,9 @@ class Bench:
         agent.hears("reached")
         return agent
 
-    def has_sent(self, job: Job, shop: Shop, path: str, count: int = 1) -> Agent:
+    def has_sent(self, job: Job, shop: Shop, path: str, count: int = 1, **more: Any) -> Agent:
         """Start an agent and wait until that many requests have arrived at the shop there."""
-        agent = self.starts(job)
+        agent = self.starts(job, **more)
         agent.hears("clicks")
         shop.wait_for(path, count, timeout_s=PATIENCE_S)
         return agent

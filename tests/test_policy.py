@@ -111,6 +111,23 @@ def test_a_bad_pattern_is_refused_by_its_place(field: str, pattern: str) -> None
     assert f"{field}.0" not in message
 
 
+@pytest.mark.parametrize("pattern", BAD_PATTERNS)
+def test_a_bad_pattern_as_a_key_is_refused_by_its_place(pattern: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        Policy(idempotency_headers={"POST https://fine.example/**": "Idempotency-Key", pattern: "Idempotency-Key"})
+    assert [error["loc"] for error in refused.value.errors()] == [("idempotency_headers", pattern, "[key]")]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", " ", "Idempotency Key", "Idempotency-Key:", "Schlüssel", "Key\n", "Host", "cookie", "Proxy-Key", "Sec-Key"],
+)
+def test_a_header_that_cannot_carry_a_key_is_refused_by_its_pattern(name: str) -> None:
+    message = refusal(idempotency_headers={"POST https://api.example/**": name})
+    assert "idempotency_headers.`POST https://api.example/**`" in message
+    assert repr(name) in message
+
+
 @pytest.mark.parametrize("selector", ["", "  ", "#a\x00", "#a\nb", "x" * 2001])
 def test_a_bad_selector_is_refused_by_its_place(selector: str) -> None:
     assert "ignore_selectors.0" in refusal(ignore_selectors=(selector,))
@@ -183,6 +200,18 @@ def test_the_file_has_plain_keys(folder: Path) -> None:
     assert policy.ignore == ()
     assert policy.volatile_fields == {"stamp"}
     assert policy.identity == Identity(selector="#user")
+
+
+def test_patterns_with_values_are_a_table_in_the_file_and_json_in_the_environment(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {"POST https://api.example/**": "Idempotency-Key"}
+    (folder / "browsermw.toml").write_text(
+        '[idempotency_headers]\n"POST https://api.example/**" = "Idempotency-Key"\n', "utf-8"
+    )
+    assert Policy().idempotency_headers == asked
+    monkeypatch.setenv("BROWSERMW_IDEMPOTENCY_HEADERS", '{"POST https://api.example/**": "X-Key"}')
+    assert Policy().idempotency_headers == {"POST https://api.example/**": "X-Key"}
 
 
 def test_the_environment_takes_lists_as_json_and_parts_by_two_underscores(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,6 +57,8 @@ def show_doubt(console: Console, doubt: Quarantine, ledger_argument: str) -> Non
         f"may have left the browser at {moment(left_at)}",
         f"in doubt since {moment(doubt.since)}: {doubt.reason}",
     ]
+    if doubt.effect is not None and doubt.effect.idempotency_key is not None:
+        lines.append(f"idempotency key {doubt.effect.idempotency_key}: look it up by that at the application")
     for line in lines:
         console.print(indented(cell(line), 2))
     if not open_still:

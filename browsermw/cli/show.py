@@ -102,6 +102,8 @@ def _actions(actions: Sequence[Action]) -> Table:
         rows.add_row(cell(action.seq), what, phase(action.phase), "", "", brief_moment(action.planned_at))
         for it in action.effects:
             what = _with_reason(cell(f"  {it.method} {it.url} ({it.channel})"), it.reason)
+            if it.idempotency_key is not None:
+                what.append(f"\n  idempotency key {plain(it.idempotency_key)}", style="dim")
             answer = (cell(it.status), cell(it.external_request_id))
             rows.add_row("", what, phase(it.phase), *answer, brief_moment(it.dispatched_at))
     return rows

@@ -76,7 +76,7 @@ def call(class_name: str, name: str) -> Callable[..., Any]:
         if ticket.effect_id is None:
             return await wrapped(*args, **kwargs)
         try:
-            response = await wrapped(*args, **journal.sent_once(kwargs))
+            response = await wrapped(*args, **journal.as_ruled(kwargs, opening, ticket))
         except BaseException as error:
             closing = journal.failed_call(guard, ticket, opening.url, error)
             doubt = await asyncio.shield(_ask(guard, desk.close_call(closing)))

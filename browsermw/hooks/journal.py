@@ -147,7 +147,8 @@ def opening_call(
         return _route_call(guard, called, first, kwargs, page_id)
     method = str(kwargs.get("method") or "GET").upper() if verb == "FETCH" else verb
     content_type, body = _payload(kwargs)
-    return OpenCall(guard.run.run_id, called, method, _aimed(guard, str(first), kwargs), content_type, body, page_id)
+    url, headers = _aimed(guard, str(first), kwargs), kwargs.get("headers") or {}
+    return OpenCall(guard.run.run_id, called, method, url, content_type, body, page_id, headers)
 
 
 def _aimed(guard: Guard, url: str, kwargs: Mapping[str, Any]) -> str:
@@ -164,9 +165,14 @@ def _aimed(guard: Guard, url: str, kwargs: Mapping[str, Any]) -> str:
     return f"{url}{'&' if '?' in url else '?'}{query}"
 
 
-def sent_once(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of a call that sends an effect, without ``max_retries``: the driver would send it again by itself."""
-    return {**kwargs, "max_retries": 0} if kwargs.get("max_retries") else kwargs
+def as_ruled(kwargs: dict[str, Any], opening: OpenCall, ticket: CallTicket) -> dict[str, Any]:
+    """Arguments of a call that sends an effect: with its idempotency key, and without ``max_retries``.
+
+    With that the driver would send it again by itself.
+    """
+    once = {"max_retries": 0} if kwargs.get("max_retries") else {}
+    keyed = {"headers": {**opening.headers, ticket.added[0]: ticket.added[1]}} if ticket.added is not None else {}
+    return {**kwargs, **once, **keyed}
 
 
 def _route_call(guard: Guard, called: str, request: Any, kwargs: Mapping[str, Any], page_id: str | None) -> OpenCall:
@@ -178,7 +184,7 @@ def _route_call(guard: Guard, called: str, request: Any, kwargs: Mapping[str, An
     else:
         body = request.post_data_buffer or b""
     url = _aimed(guard, str(kwargs.get("url") or request.url), kwargs)
-    return OpenCall(guard.run.run_id, called, method, url, content_type, body, page_id)
+    return OpenCall(guard.run.run_id, called, method, url, content_type, body, page_id, headers)
 
 
 def _payload(kwargs: Mapping[str, Any]) -> tuple[str, bytes | None]:

@@ -75,7 +75,7 @@ def call(class_name: str, name: str) -> Callable[..., Any]:
         if ticket.effect_id is None:
             return wrapped(*args, **kwargs)
         try:
-            response = wrapped(*args, **journal.sent_once(kwargs))
+            response = wrapped(*args, **journal.as_ruled(kwargs, opening, ticket))
         except BaseException as error:
             closing = journal.failed_call(guard, ticket, opening.url, error)
             doubt = _ask(guard, desk.close_call(closing), None)

@@ -112,6 +112,9 @@ class EffectPlan:
         channel: See ``models.Effect``; ``SOCKET`` for frames.
         refusal: The gate refuses it already (a reloaded POST, say): write REFUSED with this reason.
         continues: Id of the effect of which this is a redirect hop (307, 308); it is not its own duplicate.
+        key_header: The header in which the application takes an idempotency key for it, if it takes one. The key is
+            the id of the first effect of its chain of hops, so that hops have the same.
+        own_key: The key that the request carries there by itself; it is kept.
     """
 
     effect_id: str
@@ -122,6 +125,8 @@ class EffectPlan:
     channel: str
     refusal: Refusal | None = None
     continues: str | None = None
+    key_header: str | None = None
+    own_key: str | None = None
 
 
 @dataclass(frozen=True)

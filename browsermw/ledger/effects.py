@@ -118,10 +118,15 @@ def _insert(
         "dispatched_at": steps.at,
         "acknowledged_at": None,
         "reason": None if refusal is None else str(refusal),
+        "idempotency_key": None if refusal is not None or plan.key_header is None else _key(plan, chain),
     }
     _INSERT.run(steps.conn, fields)
     steps.enter("effect", plan.effect_id, phase, None if refusal is None else f"refused: {refusal}")
     return reading.record(Effect, fields, schema.effects)
+
+
+def _key(plan: EffectPlan, chain: str) -> str:
+    return chain if plan.own_key is None else schema.storable(plan.own_key)
 
 
 def _action_dispatched(steps: Steps, run: AnyRow, action: AnyRow, phases: list[Phase]) -> None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     AnyRow = Row[*tuple[Any, ...]]
     """A row of any columns."""
 
-HEAD = "0001"
+HEAD = "0002"
 """The revision that this code reads and writes."""
 
 VERSION_TABLE = "browsermw_version"
@@ -188,6 +188,7 @@ effects = Table(
     Column("reason", Words),
     Column("doubt_at", Moment),
     Column("doubt_reason", Words),
+    Column("idempotency_key", Words),
     UniqueConstraint("action_id", "ordinal"),
     Index(None, "run_id", "fingerprint"),
     Index(None, "phase", "run_id"),

@@ -1,4 +1,4 @@
-"""Decide whether a request is an effect (DESIGN section 6, step 1).
+"""Decide whether a request is an effect (DESIGN section 6, step 1), and in which header it takes a key (step 5).
 
 Asked by the gate and by the API hooks for each request. The first rule that fits decides: ``policy.effects`` says
 yes, a safe method says no, ``policy.ignore`` (telemetry) says no, a GraphQL read says no; everything else is an
@@ -57,3 +57,9 @@ def is_effect(policy: Policy, method: str, url: str, content_type: str, body: by
     # GraphQL reads are sent by POST, and a server may prefer what the URL names to what the body says.
     reads = method == "POST" and "json" in content_type.lower() and not _GRAPHQL_IN_URL.search(url)
     return not (reads and body is not None and only_queries(body))
+
+
+def idempotency_header(policy: Policy, method: str, url: str) -> str | None:
+    """The header in which the application takes an idempotency key for this effect; ``None`` where it takes none."""
+    headers = policy.idempotency_headers.items()
+    return next((name for pattern, name in headers if matches(pattern, method, url)), None)

@@ -18,6 +18,7 @@ from urllib.parse import urlencode
 from urllib.request import HTTPSHandler, ProxyHandler, Request, build_opener
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import TracebackType
 
 _CHECKOUT = Path(__file__).resolve().parents[2] / "fixtures" / "shop"
@@ -107,6 +108,11 @@ class Shop:
         """Return the committed orders in order."""
         return _list(self._ask("GET", "orders"))
 
+    def look_up(self, **wanted: str | None) -> list[dict[str, Any]]:
+        """Return the orders with that ``idempotency_key``, ``item`` or ``user``, by the endpoint that users have."""
+        with self._opener.open(f"{self.url}/api/orders?{_query(wanted)}", timeout=SLACK_S) as answer:
+            return _list(json.load(answer))
+
     def wait_for(
         self, path: str, count: int = 1, method: str | None = "POST", timeout_s: float = 10
     ) -> list[dict[str, Any]]:
@@ -136,12 +142,15 @@ class Shop:
         self._ask("POST", "reset")
 
     def _ask(self, verb: str, question: str, longer_s: float = 0, **asked: object) -> Any:
-        query = urlencode({name: value for name, value in asked.items() if value is not None})
         request = Request(  # noqa: S310 - the address is the shop's own
-            f"{self.url}/_shop/{question}?{query}", method=verb, headers={"X-Shop-Token": self.token}
+            f"{self.url}/_shop/{question}?{_query(asked)}", method=verb, headers={"X-Shop-Token": self.token}
         )
         with self._opener.open(request, timeout=longer_s + SLACK_S) as answer:
             return json.load(answer)
+
+
+def _query(asked: Mapping[str, object]) -> str:
+    return urlencode({name: value for name, value in asked.items() if value is not None})
 
 
 def _list(found: object) -> list[dict[str, Any]]:

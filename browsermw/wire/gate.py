@@ -118,6 +118,7 @@ class Gate:
             continues=self._hops.pop((session, params.get("redirectedRequestId", "")), None),
             origin=origin_of(request["url"]),
             held_at=asyncio.get_running_loop().time(),
+            headers=request["headers"],
         )
 
     async def _carry_out(
@@ -128,10 +129,16 @@ class Gate:
         elif ruling.effect_id is None:
             await self._continue(connection, params["requestId"], session)
         else:
-            await self._release(connection, params, session, held, ruling.effect_id)
+            await self._release(connection, params, session, held, ruling.effect_id, ruling.added)
 
     async def _release(
-        self, connection: CdpConnection, params: dict[str, Any], session: str | None, held: HeldRequest, effect_id: str
+        self,
+        connection: CdpConnection,
+        params: dict[str, Any],
+        session: str | None,
+        held: HeldRequest,
+        effect_id: str,
+        added: tuple[str, str] | None,
     ) -> None:
         if connection.closed.is_set():
             await self._browser_ended_first(held, effect_id)
@@ -146,7 +153,7 @@ class Gate:
         if self._relay is not None:
             self._relay.effect_released(*held.origin)
         try:
-            order = {"requestId": request_id, "interceptResponse": True}
+            order = {"requestId": request_id, "interceptResponse": True, **_headers_with(held, added)}
             await connection.send("Fetch.continueRequest", order, session=session)
             reach(Point.GATE_RELEASED, held.method)
         except CdpError as error:
@@ -235,3 +242,11 @@ class Gate:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _headers_with(held: HeldRequest, added: tuple[str, str] | None) -> dict[str, Any]:
+    """The order to send a request with one more header; the browser takes its headers as a whole or not at all."""
+    if added is None:
+        return {}
+    kept = {name: value for name, value in held.headers.items() if name.lower() != added[0].lower()}
+    return {"headers": [{"name": name, "value": value} for name, value in [*kept.items(), added]]}

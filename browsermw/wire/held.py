@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
@@ -36,6 +36,7 @@ class HeldRequest:
         continues: Effect of which this is a redirect hop.
         origin: Host and port, for the relay's knowledge.
         held_at: When it came to the gate, on the loop's clock.
+        headers: All headers that it has by itself; never stored.
     """
 
     method: str
@@ -50,6 +51,7 @@ class HeldRequest:
     is_unreadable: bool = False
     continues: str | None = None
     held_at: float = 0.0
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def navigates(self) -> bool:
@@ -59,15 +61,17 @@ class HeldRequest:
 
 @dataclass(frozen=True)
 class Ruling:
-    """What is to be done with a held request: exactly one of the two is set, or none to let it go unrecorded.
+    """What is to be done with a held request: released under its id, or refused, or neither to let it go unrecorded.
 
     Attributes:
         effect_id: Release it; its DISPATCHED record is durable.
         refusal: It must not leave.
+        added: Header, name and value, that a released effect is sent with on top of its own.
     """
 
     effect_id: str | None = None
     refusal: Refusal | None = None
+    added: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,14 @@ class Scene:
         page = Sighting(url="https://shop.test/cart", dom_hash="dom1:1")
         action = self.ledger.plan_action(grant, ActionPlan(uuid.uuid4().hex, "click", "Page.click", target, wire), page)
         plan = EffectPlan(
-            uuid.uuid4().hex, action.action_id, "POST", "https://shop.test/orders", uuid.uuid4().hex, "Document"
+            uuid.uuid4().hex,
+            action.action_id,
+            "POST",
+            "https://shop.test/orders",
+            uuid.uuid4().hex,
+            "Document",
+            key_header="Idempotency-Key",
+            own_key="key-7",
         )
         effect = self.ledger.dispatch_effect(grant, plan).effect
         assert effect is not None

@@ -111,6 +111,7 @@ def test_show_tells_the_evidence_and_offers_no_verdict_once_it_is_settled(scene:
     doubt_id = scene.doubtful_run()
     settle(scene, doubt_id, "unknown")
     shown = scene.call("quarantine", "show", doubt_id).stdout
+    assert "idempotency key key-7: look it up by that" in shown
     assert "--verdict not_committed" in shown
     assert "order 7 is there" in shown
     settle(scene, doubt_id, "committed")

@@ -81,6 +81,7 @@ def test_show_has_the_status_and_the_external_id_of_an_answer(scene: Scene) -> N
     line = next(line for line in scene.call("show", "invoice-1").stdout.splitlines() if "POST" in line)
     assert all(word in line for word in ("OBSERVED", "201", "x-request-id=req-7"))
     assert "In doubt" not in scene.call("show", "invoice-1").stdout
+    assert "idempotency key key-7" in scene.call("show", "invoice-1").stdout
 
 
 def test_show_adds_transitions_and_checkpoints_where_asked(scene: Scene) -> None:

@@ -296,3 +296,26 @@ def test_a_late_answer_is_evidence_and_changes_nothing(agent: Make) -> None:
         "x-order-id=9",
     )
     assert "status 201" in evidence.note
+
+
+def test_the_idempotency_key_belongs_to_the_chain_of_hops_and_the_pages_own_is_kept(agent: Make) -> None:
+    it = agent()
+    it.claim()
+    action = it.plan()
+    first = it.send(action, "f1", key_header="Idempotency-Key")
+    it.answer(first, status=307)
+    hop = it.send(action, "f2", key_header="Idempotency-Key", continues=first.effect_id)
+    own = it.send(action, "f3", key_header="Idempotency-Key", own_key="the page's\0")
+    assert (first.idempotency_key, hop.idempotency_key) == (first.effect_id, first.effect_id)
+    assert own.idempotency_key == "the page's\ufffd"
+    assert it.send(action, "f4").idempotency_key is None
+    refused = it.dispatch(action, "f4", key_header="Idempotency-Key")
+    assert refused.rival.idempotency_key is None
+    (stored,) = it.ledger.actions("invoice-8472")
+    assert [effect.idempotency_key for effect in stored.effects] == [
+        first.effect_id,
+        first.effect_id,
+        "the page's\ufffd",
+        None,
+        None,
+    ]

@@ -96,6 +96,20 @@ def test_processes_that_open_an_empty_database_at_once_migrate_it_once(child: St
     assert [opener.communicate()[0] for opener in openers] == ["ready\n"] * 3
 
 
+def test_a_ledger_of_the_first_revision_is_brought_up_and_keeps_its_records(agent: Make, url: str, sql: Sql) -> None:
+    it = agent()
+    it.claim()
+    effect = it.send(it.plan())
+    it.die()
+    sql("ALTER TABLE effects DROP COLUMN idempotency_key")
+    sql(f"UPDATE {schema.VERSION_TABLE} SET version_num = '0001'")  # noqa: S608 - a constant
+    with pytest.raises(LedgerUnavailable, match=r"older browsermw \(revision 0001\)"):
+        open_ledger(url, create=False)
+    ledger = open_ledger(url)
+    assert ledger.actions("invoice-8472")[0].effects == (effect,)
+    ledger.close()
+
+
 def test_a_newer_ledger_is_refused(url: str, sql: Sql) -> None:
     open_ledger(url).close()
     sql(f"UPDATE {schema.VERSION_TABLE} SET version_num = '9999'")  # noqa: S608 - a constant
