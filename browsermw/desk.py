@@ -7,6 +7,7 @@ side (``browsermw.gate_desk``) files held requests under.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -129,6 +130,8 @@ class Desk(GateDesk):
         Raises:
             EffectRefused: It must not be sent; the error says why.
         """
+        if ask.body is not None and len(ask.body) > self._policy.max_body_bytes:
+            ask = replace(ask, body=None)
         if not is_effect(self._policy, ask.method, ask.url, ask.content_type, ask.body):
             return CallTicket(None)
         run = self._owned(ask.run_id)
@@ -154,8 +157,10 @@ class Desk(GateDesk):
         if effect_id is None or effect_id not in run.in_flight:
             return None
         scope, effect = run.in_flight[effect_id]
-        seen = SeenAnswer(status=ask.status, headers=ask.headers, error=ask.failed, reached=self._reached(run, ask))
-        answer = Answer(Outcome.NOT_SENT, reason=ask.failed) if ask.never_made else answer_from(seen)
+        reached = self._reached(run, ask)
+        seen = SeenAnswer(ask.url, status=ask.status, headers=ask.headers, error=ask.failed, reached=reached)
+        known = answer_from(self._policy, effect.method, seen)
+        answer = Answer(Outcome.NOT_SENT, reason=ask.failed) if ask.never_made else known
         recorded = await self._settle(run, effect_id, answer)
         if scope not in run.scopes and not scope.by_page:
             await self._close_unwatched(run, scope)

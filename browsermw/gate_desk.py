@@ -22,7 +22,7 @@ from browsermw.page.request_ids import external_request_id, location
 from browsermw.protocol.admission import Refusal
 from browsermw.protocol.effect_rules import idempotency_header, is_armed
 from browsermw.protocol.fingerprints import fingerprint
-from browsermw.protocol.outcome import Outcome, outcome_of_error, outcome_of_status
+from browsermw.protocol.outcome import Outcome, outcome_of_answer, outcome_of_error
 from browsermw.refusals import ERROR_OF, refusal_error
 from browsermw.scopes import GuardedRun, Scope
 from browsermw.wire.held import HeldRequest, Ruling, SeenAnswer, header
@@ -227,7 +227,8 @@ class GateDesk:
         if run is None:
             log.warning("late_answer", effect=effect_id, status=seen.status)
             return False
-        return await self._settle(run, effect_id, answer_from(seen))
+        _, effect = run.in_flight[effect_id]
+        return await self._settle(run, effect_id, answer_from(self._policy, effect.method, seen))
 
     async def _settle(self, run: GuardedRun, effect_id: str, answer: Answer) -> bool:
         try:
@@ -313,7 +314,7 @@ def _refusal_of(error: BrowsermwError) -> Refusal:
     return next(known, Refusal.LEDGER_UNAVAILABLE)
 
 
-def answer_from(seen: SeenAnswer) -> Answer:
+def answer_from(policy: Policy, method: str, seen: SeenAnswer) -> Answer:
     """What an answer, or its absence, means for the record; decided in ``protocol.outcome``."""
     if seen.never_left:
         return Answer(Outcome.NOT_SENT, reason="the page took the request back while it was held")
@@ -321,7 +322,7 @@ def answer_from(seen: SeenAnswer) -> Answer:
         request_id = external_request_id(seen.headers)
         landing = location(seen.headers)
         return Answer(
-            outcome_of_status(seen.status),
+            outcome_of_answer(policy, method, seen.url, seen.status),
             status=seen.status,
             external_request_id="=".join(request_id) if request_id else None,
             location=redact_url(landing) if landing else None,

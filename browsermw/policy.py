@@ -143,9 +143,17 @@ def _checked_header(name: str) -> str:
     return name
 
 
+def _checked_socket_pattern(pattern: str) -> str:
+    if compiled_pattern(pattern)[0] is not None:
+        raise ValueError(f"{pattern!r}: a WebSocket has no method; write the glob alone, such as 'wss://host/**'")
+    return pattern
+
+
 UrlPattern = Annotated[str, AfterValidator(_checked_pattern)]
+SocketPattern = Annotated[str, AfterValidator(_checked_socket_pattern)]
 Selector = Annotated[str, AfterValidator(checked_selector)]
 FieldName = Annotated[str, Field(min_length=1), AfterValidator(str.lower)]
+Status = Annotated[int, Field(ge=200, le=599)]
 HeaderName = Annotated[str, AfterValidator(_checked_header)]
 
 
@@ -175,11 +183,20 @@ class Policy(BaseSettings):
     Attributes:
         effects: URL patterns of requests that are effects although their method is safe.
         ignore: URL patterns of requests that are let go unrecorded although their method is not safe.
-        ignore_websockets: URL patterns of WebSockets whose frames are no effects (clocks, notifications).
         idempotency_headers: URL patterns with the name of the header in which the application takes an idempotency
             key there, such as ``{"POST https://api.example/**": "Idempotency-Key"}``; the first that fits counts. An
             effect is sent with a key of its own, or with the one that the page gave it, and the key is on record
             (``Effect.idempotency_key``), so that what came of the effect can be looked up after a restart.
+        accepted_statuses: URL patterns with HTTP statuses that say there that an effect took place, such as
+            ``{"POST https://api.example/**": [409]}`` for an application that answers a repeated order so.
+        rejected_statuses: The same for statuses that say that it did not take place.
+        ambiguous_statuses: The same for statuses that say neither. Where nothing fits, 2xx and 3xx are accepted, 4xx
+            rejected, 5xx and 408, 409, 425, 429 ambiguous. A status that two of these keys name is ambiguous.
+        max_body_bytes: The largest request body that is read, for fingerprints and for GraphQL. A larger one is never
+            taken for the same as another, so a repetition of it is not noticed. The gate reads one body at a time:
+            16 MiB of a file take it about 0.02 s, 16 MiB of JSON a second.
+        ignore_websockets: URL patterns, without a method, of WebSockets whose frames are no effects, such as
+            ``wss://chat.example/**``.
         unowned: What happens to an effect of a context that nobody wrapped: ``refuse`` or ``allow``.
         minimum_wire: The weakest wire that ``wrap`` accepts.
         identity: How to tell who is signed in; ``None``: not declared.
@@ -200,8 +217,12 @@ class Policy(BaseSettings):
 
     effects: tuple[UrlPattern, ...] = ()
     ignore: tuple[UrlPattern, ...] = TELEMETRY
-    ignore_websockets: tuple[UrlPattern, ...] = ()
     idempotency_headers: Mapping[UrlPattern, HeaderName] = {}
+    accepted_statuses: Mapping[UrlPattern, frozenset[Status]] = {}
+    rejected_statuses: Mapping[UrlPattern, frozenset[Status]] = {}
+    ambiguous_statuses: Mapping[UrlPattern, frozenset[Status]] = {}
+    max_body_bytes: int = Field(16 * 1024 * 1024, ge=0)
+    ignore_websockets: tuple[SocketPattern, ...] = ()
     unowned: Literal["refuse", "allow"] = "refuse"
     minimum_wire: Literal["sealed", "attached", "routed"] = "sealed"
     identity: Identity | None = None

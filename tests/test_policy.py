@@ -118,6 +118,23 @@ def test_a_bad_pattern_as_a_key_is_refused_by_its_place(pattern: str) -> None:
     assert [error["loc"] for error in refused.value.errors()] == [("idempotency_headers", pattern, "[key]")]
 
 
+STATUS_KEYS = ["accepted_statuses", "rejected_statuses", "ambiguous_statuses"]
+
+
+@pytest.mark.parametrize("field", STATUS_KEYS)
+def test_statuses_are_refused_by_the_pattern_that_they_stand_under(field: str) -> None:
+    for status in (100, 199, 600, "many"):
+        message = refusal(**{field: {"POST https://fine.example/**": [201], "POST https://api.example/**": [status]}})
+        assert f"{field}.`POST https://api.example/**`.0" in message
+        assert "fine.example" not in message
+    assert f"{field}.`FETCH https://api.example/**`" in refusal(**{field: {"FETCH https://api.example/**": [409]}})
+
+
+@pytest.mark.parametrize("pattern", [*BAD_PATTERNS, "GET wss://chat.example/**"])
+def test_a_pattern_for_sockets_has_no_method(pattern: str) -> None:
+    assert "ignore_websockets.1" in refusal(ignore_websockets=("wss://chat.example/**", pattern))
+
+
 @pytest.mark.parametrize(
     "name",
     ["", " ", "Idempotency Key", "Idempotency-Key:", "Schlüssel", "Key\n", "Host", "cookie", "Proxy-Key", "Sec-Key"],
@@ -145,7 +162,7 @@ def test_an_identity_is_told_in_exactly_one_way(fields: dict[str, str]) -> None:
     [
         ("settle_s", -1), ("settle_s", 601), ("probe_timeout_s", 0), ("probe_timeout_s", 61), ("lease_s", 1),
         ("lease_s", float("nan")), ("attach_timeout_s", "soon"), ("unowned", "maybe"), ("minimum_wire", "strong"),
-        ("volatile_fields", [""]),
+        ("volatile_fields", [""]), ("max_body_bytes", -1), ("max_body_bytes", 1.5),
     ],
 )  # fmt: skip
 def test_a_value_out_of_its_range_is_refused_by_its_key(field: str, value: object) -> None:

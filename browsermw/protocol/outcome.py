@@ -6,6 +6,12 @@ Called by the gate at the response stage and by the API hooks. Decides only; the
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from browsermw.policy import matches
+
+if TYPE_CHECKING:
+    from browsermw.policy import Policy
 
 AMBIGUOUS_STATUSES = frozenset({408, 409, 425, 429})
 """4xx that do not prove a rejection: timeout, conflict (perhaps with our own first try), too early, too many."""
@@ -66,6 +72,30 @@ def outcome_of_frames(*, sent: bool, answered: bool, lost: bool, failed: bool) -
     if answered:
         return Outcome.ACCEPTED
     return Outcome.UNKNOWN if lost or failed else Outcome.ACCEPTED
+
+
+def outcome_of_answer(policy: Policy, method: str, url: str, status: int) -> Outcome:
+    """Outcome of an answered effect: what policy says of this status there, else what HTTP says.
+
+    Args:
+        policy: The user's rules.
+        method: HTTP method, upper case.
+        url: The full URL.
+        status: The status code.
+    """
+    rules = {
+        Outcome.ACCEPTED: policy.accepted_statuses,
+        Outcome.REJECTED: policy.rejected_statuses,
+        Outcome.AMBIGUOUS: policy.ambiguous_statuses,
+    }
+    named = [
+        outcome
+        for outcome, patterns in rules.items()
+        if any(status in statuses and matches(pattern, method, url) for pattern, statuses in patterns.items())
+    ]
+    if not named:
+        return outcome_of_status(status)
+    return named[0] if len(named) == 1 else Outcome.AMBIGUOUS
 
 
 def outcome_of_error(reason: str, *, reached: bool | None) -> Outcome:

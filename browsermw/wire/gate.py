@@ -79,7 +79,7 @@ class Gate:
         if method in SAFE_METHODS:
             return any(matches(pattern, method, url) for pattern in self._policy.effects)
         content_type = header(request["headers"], "content-type")
-        return is_effect(self._policy, method, url, content_type, body_of(request))
+        return is_effect(self._policy, method, url, content_type, body_of(request, self._policy.max_body_bytes))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -110,7 +110,7 @@ class Gate:
             method=request["method"],
             url=request["url"],
             content_type=header(request["headers"], "content-type"),
-            body=body_of(request),
+            body=body_of(request, self._policy.max_body_bytes),
             channel=params["resourceType"],
             context_id=self._targets.context_of_frame(frame_id),
             pages=tuple(self._targets.openers(page)) if page is not None else (),
@@ -211,6 +211,7 @@ class Gate:
         if self._relay is not None:
             reached = self._relay.reached(*origin, since=released_at)
         return SeenAnswer(
+            url=params["request"]["url"],
             status=params.get("responseStatusCode"),
             headers=tuple((item["name"], item["value"]) for item in params.get("responseHeaders", ())),
             error=params.get("responseErrorReason"),

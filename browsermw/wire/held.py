@@ -79,6 +79,7 @@ class SeenAnswer:
     """What the response stage shows: a status with headers, or the browser's error reason.
 
     Attributes:
+        url: The full URL that was asked for; never stored or logged as it is.
         status: HTTP status.
         headers: Response headers in order.
         error: CDP ``Network.ErrorReason``, such as ``ConnectionReset``.
@@ -86,6 +87,7 @@ class SeenAnswer:
         never_left: The browser said before the release took effect that the request is gone.
     """
 
+    url: str = ""
     status: int | None = None
     headers: tuple[tuple[str, str], ...] = ()
     error: str | None = None
@@ -116,11 +118,15 @@ def origin_of(url: str) -> tuple[str, int]:
     return (parts.hostname or "").lower(), port or {"https": 443, "wss": 443}.get(parts.scheme, 80)
 
 
-def body_of(request: Mapping[str, Any]) -> bytes | None:
+def body_of(request: Mapping[str, Any], limit: int) -> bytes | None:
     """The body in a CDP ``Network.Request``.
 
+    Args:
+        request: As the browser describes it.
+        limit: The most bytes that are read.
+
     Returns:
-        ``b""`` where there is none, ``None`` where the browser has one but does not give it (a file, a stream).
+        ``b""`` where there is none, ``None`` where it is larger or the browser does not give it (a file, a stream).
     """
     if not request.get("hasPostData"):
         return b""
@@ -128,9 +134,15 @@ def body_of(request: Mapping[str, Any]) -> bytes | None:
     if not entries or any("bytes" not in entry for entry in entries):
         return None
     try:
+        if sum(_decoded_size(entry["bytes"]) for entry in entries) > limit:
+            return None
         return b"".join(base64.b64decode(entry["bytes"], validate=True) for entry in entries)
     except binascii.Error:
         return None
+
+
+def _decoded_size(text: str) -> int:
+    return len(text) * 3 // 4 - text.count("=", -2)
 
 
 def header(headers: Mapping[str, str], name: str) -> str:

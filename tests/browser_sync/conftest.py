@@ -89,8 +89,16 @@ def opening(playwright: Playwright, tmp_path: Path) -> Callable[..., AbstractCon
 
 
 @pytest.fixture(scope="module")
-def _office(playwright: Playwright, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Runtime, Browser]]:
-    with _opened(playwright, tmp_path_factory.mktemp("ledger")) as opened:
+def policy() -> Policy | None:
+    """The policy of the module's runtime; a module that needs another one says so by a fixture of this name."""
+    return None
+
+
+@pytest.fixture(scope="module")
+def _office(
+    playwright: Playwright, policy: Policy | None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Runtime, Browser]]:
+    with _opened(playwright, tmp_path_factory.mktemp("ledger"), policy) as opened:
         yield opened
 
 

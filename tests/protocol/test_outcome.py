@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from browsermw.protocol.outcome import NEVER_CONNECTED_ERRORS, Outcome, outcome_of_error, outcome_of_status
+from browsermw.policy import Policy
+from browsermw.protocol.outcome import (
+    NEVER_CONNECTED_ERRORS,
+    Outcome,
+    outcome_of_answer,
+    outcome_of_error,
+    outcome_of_status,
+)
+
+URL = "https://api.example/orders?id=1"
 
 
 @pytest.mark.parametrize("status", range(100, 600))
@@ -14,6 +23,30 @@ def test_every_status_has_the_outcome_that_the_design_gives_it(status: int) -> N
         assert outcome_of_status(status) is Outcome.AMBIGUOUS
     else:
         assert outcome_of_status(status) is expected.get(status // 100, Outcome.AMBIGUOUS)
+
+
+@pytest.mark.parametrize(
+    ("method", "url", "status", "outcome"),
+    [
+        ("POST", URL, 409, Outcome.ACCEPTED),
+        ("PUT", URL, 409, Outcome.AMBIGUOUS),
+        ("POST", "https://other.example/orders", 409, Outcome.AMBIGUOUS),
+        ("POST", URL, 429, Outcome.REJECTED),
+        ("POST", URL, 202, Outcome.AMBIGUOUS),
+        ("POST", URL, 503, Outcome.AMBIGUOUS),
+        ("POST", URL, 200, Outcome.ACCEPTED),
+        ("POST", URL, 404, Outcome.AMBIGUOUS),
+    ],
+)
+def test_policy_says_what_a_status_means_at_a_url_and_two_words_on_one_are_none(
+    method: str, url: str, status: int, outcome: Outcome
+) -> None:
+    policy = Policy(
+        accepted_statuses={"POST https://api.example/**": frozenset({409, 404})},
+        rejected_statuses={"**/elsewhere": frozenset({200}), "https://api.example/orders?**": frozenset({429, 404})},
+        ambiguous_statuses={"https://api.example/**": frozenset({202})},
+    )
+    assert outcome_of_answer(policy, method, url, status) is outcome
 
 
 @pytest.mark.parametrize("status", [0, 99, 600, 999])
