@@ -129,6 +129,7 @@ class CloseCall:
         failed: The failure in words.
         url: For the relay's knowledge after a failure.
         never_made: The caller was interrupted before it was handed to the driver.
+        interrupted: The caller was interrupted while the driver was at it.
     """
 
     run_id: str
@@ -138,3 +139,4 @@ class CloseCall:
     headers: tuple[tuple[str, str], ...] = ()
     failed: str | None = None
     never_made: bool = False
+    interrupted: bool = False

@@ -173,7 +173,7 @@ class Desk(GateDesk):
 
     def _reached(self, run: GuardedRun, ask: CloseCall) -> bool | None:
         host, _ = origin_of(ask.url)
-        if ask.failed is None or not host:
+        if ask.failed is None or ask.interrupted or not host:
             return None
         seen = [browser.reached(*origin_of(ask.url), since=ask.ticket.sent_from_s) for browser in run.contexts.values()]
         return None if not seen or None in seen else any(seen)

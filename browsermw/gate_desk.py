@@ -232,12 +232,12 @@ class GateDesk:
 
     async def _settle(self, run: GuardedRun, effect_id: str, answer: Answer) -> bool:
         try:
-            await self._call(self._ledger.answer_effect, run.grant, effect_id, answer)
+            effect = await self._call(self._ledger.answer_effect, run.grant, effect_id, answer)
         except BrowsermwError as error:
             log.error("answer_not_recorded", run=run.grant.run_id, effect=effect_id, cause=str(error))
             return False
         scope = run.answered(effect_id)
-        if scope is not None and answer.status in HOP_STATUSES:
+        if scope is not None and answer.status in HOP_STATUSES and effect.channel != "api":
             # The browser sends the same body on: the hop belongs to the action of the effect that it continues.
             run.hops[effect_id] = scope
         elif scope is not None and scope.by_page and not scope.unanswered and scope.quiet.is_set():

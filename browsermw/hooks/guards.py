@@ -1,8 +1,8 @@
 """Guards: which run does a Playwright object belong to, and what is its page's name at the gate?
 
-Each hook asks first; an object of a context that nobody wrapped costs a dictionary look-up. Two peeks at
-Playwright's inside stand here and nowhere else (the frame of an element handle, the context of a route), because
-the public way is a round trip; ``tests/hooks`` shows that they hold.
+Each hook asks first; an object of a context that nobody wrapped costs a dictionary look-up. Three peeks at
+Playwright's inside stand here and nowhere else, because there is no public way but a round trip: the frame of an
+element handle, the context of a route, the fields of a form. The browser tests show that they hold.
 """
 
 from __future__ import annotations
@@ -193,6 +193,11 @@ def guard_of_route(route: Any) -> tuple[Guard | None, Any]:
 def _page_of_handle(handle: Any) -> Any:
     frame = getattr(handle._impl_obj, "_frame", None)  # noqa: SLF001 - owner_frame() is a round trip
     return getattr(getattr(frame, "_page", None), _API, None)
+
+
+def form_fields(given: Any) -> list[tuple[str, Any]] | None:
+    """Names and values of a dict or of Playwright's ``FormData``; ``None`` where they cannot be seen."""
+    return list(given.items()) if isinstance(given, dict) else getattr(given, "_fields", None)
 
 
 _PAGE_OF: dict[str, Callable[[Any], Any]] = {

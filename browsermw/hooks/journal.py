@@ -6,7 +6,6 @@ never what it typed.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urljoin
@@ -17,6 +16,7 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 from browsermw.boundary import CallTicket, CloseCall, OpenAction, OpenCall
 from browsermw.errors import OutcomeUnknown
 from browsermw.hooks.launched import base_url_of
+from browsermw.hooks.payload import payload
 from browsermw.hooks.timeouts import InFlightDuplicateTimeout, OutcomeUnknownTimeout
 from browsermw.page.redact import redact_url
 from browsermw.refusals import describe
@@ -146,7 +146,7 @@ def opening_call(
     if verb == "FETCH" and not isinstance(first, str):
         return _route_call(guard, called, first, kwargs, page_id)
     method = str(kwargs.get("method") or "GET").upper() if verb == "FETCH" else verb
-    content_type, body = _payload(kwargs)
+    content_type, body = payload(kwargs)
     url, headers = _aimed(guard, str(first), kwargs), kwargs.get("headers") or {}
     return OpenCall(guard.run.run_id, called, method, url, content_type, body, page_id, headers)
 
@@ -177,31 +177,13 @@ def as_ruled(kwargs: dict[str, Any], opening: OpenCall, ticket: CallTicket) -> d
 
 def _route_call(guard: Guard, called: str, request: Any, kwargs: Mapping[str, Any], page_id: str | None) -> OpenCall:
     method = str(kwargs.get("method") or request.method).upper()
-    headers = kwargs.get("headers") or request.headers
-    content_type = next((value for key, value in headers.items() if key.lower() == "content-type"), "")
-    if kwargs.get("post_data") is not None or kwargs.get("data") is not None:
-        content_type, body = _payload({"data": kwargs.get("post_data", kwargs.get("data")), "headers": headers})
-    else:
+    headers = request.headers if kwargs.get("headers") is None else kwargs["headers"]
+    given = {"data": kwargs.get("post_data"), **kwargs, "headers": headers}
+    content_type, body = payload(given)
+    if all(given.get(name) is None for name in ("data", "form", "multipart")):
         body = request.post_data_buffer or b""
     url = _aimed(guard, str(kwargs.get("url") or request.url), kwargs)
     return OpenCall(guard.run.run_id, called, method, url, content_type, body, page_id, headers)
-
-
-def _payload(kwargs: Mapping[str, Any]) -> tuple[str, bytes | None]:
-    headers: Mapping[str, str] = kwargs.get("headers") or {}
-    named = next((value for key, value in headers.items() if key.lower() == "content-type"), "")
-    data, form = kwargs.get("data"), kwargs.get("form")
-    if isinstance(data, bytes):
-        return named or "application/octet-stream", data
-    if isinstance(data, str):
-        return named or "text/plain", data.encode("utf-8", "surrogatepass")
-    if data is not None:
-        return named or "application/json", json.dumps(data, default=str).encode()
-    if isinstance(form, dict):
-        return "application/x-www-form-urlencoded", urlencode({key: str(value) for key, value in form.items()}).encode()
-    if form is not None or kwargs.get("multipart") is not None:
-        return "multipart/form-data", None
-    return named, b""
 
 
 def answered_call(guard: Guard, ticket: CallTicket, url: str, response: Any) -> CloseCall:
@@ -215,7 +197,9 @@ def failed_call(guard: Guard, ticket: CallTicket, url: str, error: BaseException
     answered = _ANSWERED.match(str(error)) if isinstance(error, PlaywrightError) else None
     if answered is not None:
         return CloseCall(guard.run.run_id, ticket, url, status=int(answered.group(1)))
-    return CloseCall(guard.run.run_id, ticket, url, failed=in_words(error))
+    # The driver may go on for a moment after its caller was interrupted, so that asking the relay now proves nothing.
+    interrupted = not isinstance(error, Exception)
+    return CloseCall(guard.run.run_id, ticket, url, failed=in_words(error), interrupted=interrupted)
 
 
 def call_in_doubt(called: str, effect: Effect, error: BaseException) -> BaseException:

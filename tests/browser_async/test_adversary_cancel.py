@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from browsermw import faults
+from browsermw import InFlightDuplicate, OutcomeUnknown, faults
 from browsermw.faults import Point
 from tests.browser_kit import Journal, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.async_api import BrowserContext, Page
+    from playwright.async_api import Browser, BrowserContext, Page
 
     from browsermw import Run, Runtime
     from tests.shop_site import Shop
@@ -88,3 +88,51 @@ async def test_a_cancelled_click_whose_request_is_refused_stays_cancelled(
     await asyncio.to_thread(journal.settled)
     assert journal.phases() == ["ABANDONED"]
     assert shop.count("/api/checkout") == 0
+
+
+async def test_a_call_cancelled_while_the_driver_dials_is_in_doubt_until_somebody_knows(
+    context: BrowserContext, shop: Shop, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The relay has seen nothing of it yet, and the driver has not given up yet: that proves nothing."""
+    dialled = asyncio.Event()
+    here = asyncio.get_running_loop()
+
+    async def dial(*_: object) -> None:
+        here.call_soon_threadsafe(dialled.set)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("browsermw.wire.relay.dial", dial)
+    sent = asyncio.create_task(context.request.post(f"{shop.url}/api/checkout", data={"item": "book"}))
+    await asyncio.wait_for(dialled.wait(), 10)
+    sent.cancel()
+    await asyncio.wait([sent])
+    assert sent.cancelled()
+    assert journal.phases() == ["NEEDS_REVIEW"]
+
+
+async def test_a_call_cancelled_after_it_arrived_is_in_doubt(
+    context: BrowserContext, shop: Shop, journal: Journal
+) -> None:
+    sent = asyncio.create_task(context.request.post(f"{shop.url}/api/never", data={"item": "book"}))
+    await asyncio.to_thread(shop.wait_for, "/api/never")
+    sent.cancel()
+    await asyncio.wait([sent])
+    assert sent.cancelled()
+    assert journal.phases() == ["NEEDS_REVIEW"]
+    with pytest.raises(InFlightDuplicate):
+        await context.request.post(f"{shop.url}/api/never", data={"item": "book"})
+    assert shop.count("/api/never") == 1
+
+
+async def test_a_context_closed_over_a_call_leaves_it_in_doubt_and_says_so(
+    mw: Runtime, browser: Browser, shop: Shop
+) -> None:
+    async with mw.run("closed-over-a-call") as run:
+        context = run.wrap(await browser.new_context())
+        sent = asyncio.create_task(context.request.post(f"{shop.url}/api/never", data={"item": "book"}))
+        await asyncio.to_thread(shop.wait_for, "/api/never")
+        await context.close()
+        with pytest.raises(OutcomeUnknown, match="do not repeat it"):
+            await sent
+        assert Journal(mw, "closed-over-a-call").phases() == ["NEEDS_REVIEW"]
+    assert shop.count("/api/never") == 1
