@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 GUARD_ARGS = (
     # Chromium leaves loopback out of a proxy unless told otherwise (field note 2).
     "--proxy-bypass-list=<-loopback>",
-    # WebRTC would go around the relay (field note 2).
+    # WebRTC would go around the relay. A Chromium knows one of these two names, by its age and build, and passes over
+    # the other without a word.
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     # Chromium's own traffic would cross the relay before the first page does.
     "--disable-background-networking",
@@ -48,20 +50,27 @@ def launch_arguments(given: Mapping[str, Any], *, port: int, relay_server: str) 
     for argument in args:
         if argument.split("=")[0] in TAKEN_SWITCHES:
             raise ValueError(f"args: {argument!r} belongs to browsermw; give a proxy as proxy={{'server': …}}")
-    options = {
-        **given,
-        "args": [*args, *(extra for extra in GUARD_ARGS if extra not in args), f"--remote-debugging-port={port}"],
-        "proxy": {"server": relay_server},
-        # Playwright would kill the browser under us on a signal (field note 26).
-        "handle_sigint": False,
-        "handle_sigterm": False,
-        "handle_sighup": False,
-    }
+    return local_browser(
+        {
+            **given,
+            "args": [*args, *(extra for extra in GUARD_ARGS if extra not in args), f"--remote-debugging-port={port}"],
+            "proxy": {"server": relay_server},
+            # Playwright would kill the browser under us on a signal (field note 26).
+            "handle_sigint": False,
+            "handle_sigterm": False,
+            "handle_sighup": False,
+        }
+    )
+
+
+def local_browser(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The caller's launch arguments and what this machine needs besides: an executable, leave to run as root."""
+    options = {**given, "args": list(given.get("args") or ())}
     if "executable_path" not in given and "channel" not in given:
         found = find_browser()
         if found is not None and found.source != "playwright":
             options["executable_path"] = found.path
-    if _is_root() and "chromium_sandbox" not in given and "--no-sandbox" not in args:
+    if _is_root() and "chromium_sandbox" not in given and "--no-sandbox" not in options["args"]:
         # Chromium refuses to start as root with its sandbox.
         options["args"].append("--no-sandbox")
     return options
