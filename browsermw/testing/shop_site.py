@@ -97,11 +97,11 @@ class Shop:
         _end(self._running)
 
     def count(self, path: str | None, method: str | None = "POST") -> int:
-        """Return how many requests arrived on this path by this method; None stands for any."""
+        """Return how many requests arrived on this path by this method; None stands for any, ``*`` for any ending."""
         return len(self.arrivals(path, method))
 
     def arrivals(self, path: str | None = None, method: str | None = None) -> list[dict[str, Any]]:
-        """Return what arrived, in order, cut requests (``cut``) among them; None stands for any."""
+        """Return what arrived, in order, cut requests (``cut``) among them; None is any, ``*`` any ending."""
         return _list(self._ask("GET", "arrivals", path=path, method=method)["arrivals"])
 
     def orders(self) -> list[dict[str, Any]]:

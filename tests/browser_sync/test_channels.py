@@ -1,97 +1,107 @@
-"""Side doors of a page: beacons, keepalive, workers of three kinds. Each is on record before the server sees it."""
+"""Every channel on every engine that works: what became of it at the server is what the table expects.
+
+The suite itself is the package's (``browsermw.testing.channels``), because ``browsermw doctor`` runs it too. An
+engine's channels share one browser; each has a run and a context of its own.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from playwright.sync_api import Page, Route
+from browsermw.models import Effect
+from browsermw.protocol.phases import Phase
+from browsermw.testing.channels import CHANNELS, Channel, Engine, Place, State, expected, measure, opened
+from browsermw.testing.channels.expected import EXCEPTIONS
+from browsermw.testing.channels.measuring import judge
 
-    from tests.browser_kit import Journal
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Playwright
+
     from tests.shop_site import Shop
 
-POST = "fetch('/api/checkout', {method: 'POST', body: 'item=worker'})"
-WORKER = f"{POST}.then(answer => postMessage(answer.status))"
-SHARED = f"onconnect = event => {POST}.then(answer => event.ports[0].postMessage(answer.status))"
-SERVICE = f"""
-addEventListener('install', () => skipWaiting());
-addEventListener('activate', event => event.waitUntil(clients.claim()));
-addEventListener('message', event => event.waitUntil({POST}));
-"""
-CHANNELS = {
-    "beacon": "navigator.sendBeacon('/api/checkout', new Blob(['item=x'], {type: 'text/plain'}))",
-    "keepalive": "fetch('/api/checkout', {method: 'POST', body: 'item=x', keepalive: true}).then(() => 1)",
-    "xhr": """new Promise(done => {
-        const asked = new XMLHttpRequest();
-        asked.open('POST', '/api/checkout'); asked.onload = done; asked.send('item=x');
-    }).then(() => 1)""",
-    "sync xhr": """(() => {
-        const asked = new XMLHttpRequest(); asked.open('POST', '/api/checkout', false); asked.send('item=x');
-    })()""",
-    "put": "fetch('/api/checkout', {method: 'PUT', body: 'item=x'}).then(() => 1)",
-    "delete": "fetch('/api/checkout', {method: 'DELETE'}).then(() => 1)",
-    "worker": f"""new Promise(done => {{
-        const script = {WORKER!r}.replace('/api', location.origin + '/api');
-        new Worker(URL.createObjectURL(new Blob([script]))).onmessage = done;
-    }}).then(() => 1)""",
-    "worker script": """new Promise(done => {
-        new Worker('/made/worker.js').onmessage = done;
-    }).then(() => 1)""",
-    "shared worker": """new Promise(done => {
-        new SharedWorker('/made/shared.js').port.onmessage = done;
-    }).then(() => 1)""",
-    "ping": """(() => {
-        const link = document.createElement('a');
-        link.href = '#there'; link.ping = '/api/checkout'; link.textContent = 'x';
-        document.body.append(link); link.click();
-    })()""",
-}
+ENGINES = (Engine.SEALED, Engine.ATTACHED)
 
 
-def serve_scripts(page: Page) -> None:
-    scripts = {"worker.js": WORKER, "shared.js": SHARED, "service.js": SERVICE}
-
-    def answer(route: Route) -> None:
-        name = route.request.url.rpartition("/")[2]
-        headers = {"Service-Worker-Allowed": "/"}
-        route.fulfill(body=scripts[name], content_type="text/javascript", headers=headers)
-
-    page.context.route("**/made/*.js", answer)
+@pytest.fixture(scope="module")
+def place(
+    request: pytest.FixtureRequest, playwright: Playwright, _http_shop: Shop, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Place]:
+    with ExitStack() as stack:
+        yield stack.enter_context(opened(request.param, playwright, _http_shop, tmp_path_factory.mktemp("channels")))
 
 
-@pytest.mark.parametrize("channel", CHANNELS)
-def test_each_channel_is_on_record_before_it_arrives(page: Page, shop: Shop, journal: Journal, channel: str) -> None:
-    serve_scripts(page)
-    page.goto(f"{shop.url}/checkout")
-    page.evaluate(CHANNELS[channel])
-    [arrival] = shop.wait_for("/api/checkout", method=None)
-    [effect] = journal.settled()
-    assert effect.dispatched_at.isoformat() < arrival["arrived_at"]
-    assert str(effect.phase) in {"ACKNOWLEDGED", "OBSERVED"}
-    assert effect.run_id == journal.actions()[0].run_id
+@pytest.mark.parametrize("channel", CHANNELS, ids=lambda channel: channel.name)
+@pytest.mark.parametrize("place", ENGINES, indirect=True, ids=str)
+def test_a_channel_is_in_the_state_that_is_expected(
+    place: Place, channel: Channel, request: pytest.FixtureRequest
+) -> None:
+    engine: Engine = request.node.callspec.params["place"]
+    measured = measure(channel, place)
+    assert measured.state is expected(channel.name, engine), measured.evidence
 
 
-def test_a_beacon_at_the_end_of_a_page_is_on_record_before_it_arrives(page: Page, shop: Shop, journal: Journal) -> None:
-    page.goto(f"{shop.url}/telemetry")
-    page.click("#leave")
-    [arrival] = shop.wait_for("/api/beacon")
-    [effect] = journal.settled()
-    assert effect.dispatched_at.isoformat() < arrival["arrived_at"]
-    assert str(effect.phase) in {"ACKNOWLEDGED", "OBSERVED"}
+def test_every_exception_names_a_channel() -> None:
+    assert set(EXCEPTIONS) <= {channel.name for channel in CHANNELS}
+    assert len({channel.name for channel in CHANNELS}) == len(CHANNELS)
 
 
-def test_a_service_worker_is_on_record_before_it_arrives(shop: Shop, page: Page, journal: Journal) -> None:
-    serve_scripts(page)
-    page.goto(f"{shop.url}/checkout")
-    page.evaluate(
-        """async () => {
-            const made = await navigator.serviceWorker.register('/made/service.js', {scope: '/'});
-            await navigator.serviceWorker.ready;
-            (made.active || made.waiting || made.installing).postMessage('go');
-        }"""
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def arrival(method: str = "POST", path: str = "/sink/aa.x", after_s: float = 1) -> dict[str, Any]:
+    return {"method": method, "path": path, "began_at": (NOON + timedelta(seconds=after_s)).isoformat()}
+
+
+def effect(phase: Phase = Phase.OBSERVED, channel: str = "Fetch", path: str = "/sink/aa.x") -> Effect:
+    return Effect(
+        effect_id="e-1",
+        run_id="r",
+        action_seq=1,
+        ordinal=1,
+        phase=phase,
+        method="POST",
+        url=f"http://127.0.0.1:1{path}",
+        fingerprint="",
+        channel=channel,
+        outcome=None,
+        status=None,
+        external_request_id=None,
+        location=None,
+        dispatched_at=NOON,
+        acknowledged_at=None,
+        reason=None,
     )
-    [arrival] = shop.wait_for("/api/checkout")
-    [effect] = journal.settled()
-    assert effect.dispatched_at.isoformat() < arrival["arrived_at"]
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "effects", "state"),
+    [
+        ([arrival()], [effect()], State.WRITE_AHEAD),
+        ([arrival()], [], State.NOT_COVERED),
+        ([arrival(after_s=-1)], [effect()], State.NOT_COVERED),
+        ([arrival()], [effect(Phase.REFUSED)], State.NOT_COVERED),
+        ([arrival()], [effect(path="/sink/aa.other")], State.NOT_COVERED),
+        ([arrival(), arrival(after_s=2)], [effect()], State.NOT_COVERED),
+        ([arrival(), arrival(after_s=2)], [effect(), effect()], State.WRITE_AHEAD),
+        ([arrival("GET"), arrival("FRAME")], [effect(channel="WebSocket")], State.ARMED),
+        ([arrival("FRAME"), arrival("FRAME", after_s=2)], [effect(channel="WebSocket")], State.ARMED),
+        ([arrival("FRAME", after_s=-1)], [effect(channel="WebSocket")], State.NOT_COVERED),
+        ([arrival("DATAGRAM")], [], State.NOT_COVERED),
+        ([], [effect(Phase.REFUSED)], State.REFUSED),
+        ([arrival("GET", "/sink/aa.denied")], [], State.CANNOT_LEAVE),
+        ([arrival("GET")], [], State.NO_EFFECT),
+        ([arrival("GET")], [effect()], State.WRITE_AHEAD),
+        ([], [effect()], None),
+        ([], [], None),
+    ],
+)
+def test_arrivals_and_records_are_judged_together(
+    arrivals: list[dict[str, Any]], effects: list[Effect], state: State | None
+) -> None:
+    assert judge(arrivals, effects) is state
