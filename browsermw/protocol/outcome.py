@@ -34,15 +34,27 @@ NEVER_CONNECTED_ERRORS = frozenset(
         "ERR_CERT_COMMON_NAME_INVALID",
         "ERR_CERT_DATE_INVALID",
         "NameNotResolved",
+        "NS_ERROR_UNKNOWN_HOST",
+        "SEC_ERROR_UNKNOWN_ISSUER",
+        "SEC_ERROR_EXPIRED_CERTIFICATE",
+        "SSL_ERROR_BAD_CERT_DOMAIN",
+        "MOZILLA_PKIX_ERROR_SELF_SIGNED_CERT",
+        "Unacceptable TLS certificate",
+        "Could not resolve hostname",
+        "A server with the specified hostname could not be found.",
     },
 )
-"""``net::ERR_…`` texts and CDP ``Network.ErrorReason`` values that come before a byte of the request leaves.
+"""What comes before a byte of the request leaves: Chromium's ``net::ERR_…`` texts and CDP ``Network.ErrorReason``
+values, Firefox's ``NS_ERROR_…`` and certificate names, and WebKit's sentences, as Playwright tells them.
 
 Measured on Chromium 156, and so not among them: a server that reads a POST on a kept-alive connection and dies gives
 ``ERR_CONNECTION_REFUSED``, because Chromium tries again by itself on a new connection and reports that try only
 (``ERR_ADDRESS_UNREACHABLE`` and ``ERR_INTERNET_DISCONNECTED`` can come the same way); a TLS connection that breaks
 after the POST was read gives ``ERR_SSL_PROTOCOL_ERROR``. Only a relay can tell that nothing was sent there.
 """
+
+WEBKIT_RESOLVING = "Error resolving "
+"""How WebKit on Linux begins to say that a name does not resolve; the name and the system's words follow."""
 
 
 def outcome_of_status(status: int) -> Outcome:
@@ -102,13 +114,15 @@ def outcome_of_error(reason: str, *, reached: bool | None) -> Outcome:
     """Outcome of a network error.
 
     Args:
-        reason: CDP error reason or ``net::ERR_…`` text.
+        reason: CDP error reason, or the text of Playwright's ``request.failure``.
         reached: Whether the relay had a connection to that host and port at any moment since the release, one that
             was open before it included; ``None`` without a relay. Behind a relay every connection error looks the
             same to the browser (field note 14), so the relay's own knowledge decides.
     """
     if reached is False:
         return Outcome.NOT_SENT
-    if reached is None and reason.removeprefix("net::") in NEVER_CONNECTED_ERRORS:
-        return Outcome.NOT_SENT
+    if reached is None:
+        text = reason.removeprefix("net::")
+        if text in NEVER_CONNECTED_ERRORS or text.startswith(WEBKIT_RESOLVING):
+            return Outcome.NOT_SENT
     return Outcome.UNKNOWN

@@ -64,7 +64,10 @@ def test_once_the_relay_had_a_connection_no_error_text_proves_anything(reason: s
     assert outcome_of_error(reason, reached=True) is Outcome.UNKNOWN
 
 
-@pytest.mark.parametrize("reason", sorted(NEVER_CONNECTED_ERRORS))
+WEBKIT_ON_LINUX = "Error resolving “shop.invalid”: Name or service not known"
+
+
+@pytest.mark.parametrize("reason", [*sorted(NEVER_CONNECTED_ERRORS), WEBKIT_ON_LINUX])
 def test_without_a_relay_an_error_before_the_first_byte_proves_that_nothing_was_sent(reason: str) -> None:
     assert outcome_of_error(reason, reached=None) is Outcome.NOT_SENT
     assert outcome_of_error(f"net::{reason}", reached=None) is Outcome.NOT_SENT
@@ -76,6 +79,9 @@ def test_without_a_relay_an_error_before_the_first_byte_proves_that_nothing_was_
         "Aborted", "Failed", "TimedOut", "ConnectionClosed", "ConnectionReset", "ConnectionAborted", "ConnectionFailed",
         "ERR_ABORTED", "ERR_FAILED", "ERR_TIMED_OUT", "ERR_CONNECTION_RESET", "ERR_CONNECTION_CLOSED",
         "ERR_EMPTY_RESPONSE", "ERR_NETWORK_CHANGED", "ERR_HTTP2_PROTOCOL_ERROR", "ERR_SOMETHING_NEW", "",
+        "NS_ERROR_CONNECTION_REFUSED", "NS_ERROR_NET_RESET", "NS_BINDING_ABORTED", "NS_ERROR_NET_TIMEOUT",
+        "SSL_ERROR_UNKNOWN", "cancelled", "Load request cancelled", "The network connection was lost.",
+        "after a redirect: net::ERR_NAME_NOT_RESOLVED",
     ],
 )  # fmt: skip
 def test_without_a_relay_every_other_error_leaves_the_outcome_unknown(reason: str) -> None:
