@@ -17,6 +17,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Seen:
+    """What the hooks saw of a page that the desk cannot look at itself (wire ``routed``).
+
+    Attributes:
+        value: The probe's raw answer; ``None`` where there was none.
+        cookies: Cookies of the page's URL, where the identity is read from one.
+        failed: Why there was no answer, in words.
+    """
+
+    value: object = None
+    cookies: tuple[Mapping[str, object], ...] = ()
+    failed: str | None = None
+
+
+@dataclass(frozen=True)
 class OpenAction:
     """A Playwright call is about to be made.
 
@@ -29,6 +44,7 @@ class OpenAction:
         lazy: Journal it only if an effect comes of it (scripts, typing).
         reads_only: A navigation; passes in quarantine.
         waits: Playwright itself gives the page its next turns before the call returns.
+        seen: What the page showed, where the hooks have to look.
     """
 
     run_id: str
@@ -39,6 +55,7 @@ class OpenAction:
     lazy: bool = False
     reads_only: bool = False
     waits: bool = False
+    seen: Seen | None = None
 
 
 @dataclass(frozen=True)
@@ -49,11 +66,13 @@ class CloseAction:
         run_id: The run.
         action_id: What ``OpenAction`` was answered with.
         failed: The failure in words; ``None`` where it returned.
+        seen: What the page showed, where the hooks have to look.
     """
 
     run_id: str
     action_id: str
     failed: str | None = None
+    seen: Seen | None = None
 
 
 @dataclass(frozen=True)

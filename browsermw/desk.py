@@ -25,6 +25,7 @@ from browsermw.wire.held import SeenAnswer, origin_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from browsermw.boundary import Seen
     from browsermw.models import Effect
     from browsermw.scopes import GuardedRun, Scope
 
@@ -49,7 +50,7 @@ class Desk(GateDesk):
         _refuse_second_click(run, scope)
         _refuse_past_a_lost_gate(run, scope)
         if not ask.lazy:
-            before = await self._sight.look(run, ask.page_id)
+            before = await self._sight.look(run, ask.page_id, seen=ask.seen)
             plan = ActionPlan(
                 scope.action_id, scope.kind, scope.method, scope.target, scope.wire, reads_only=ask.reads_only
             )
@@ -61,7 +62,7 @@ class Desk(GateDesk):
     async def _plan_armed(self, run: GuardedRun, scope: Scope, plan: ActionPlan, before: Sighting) -> None:
         """PLANNED, and DISPATCHED already for what it may send on open WebSockets, in one transaction."""
         browser = run.browser_of(scope.page_id) if scope.may_send_frames else None
-        sockets = browser.sockets.beside(scope.page_id or "") if browser is not None else []
+        sockets = browser.sockets_beside(scope.page_id or "") if browser is not None else []
         armed = [arm(scope.action_id, socket) for socket in sockets if is_armed(self._policy, socket.url)]
         planned = await self._call(self._ledger.plan_action, run.grant, plan, before, [it.plan for it in armed])
         scope.armed = {it.plan.effect_id: it for it in armed}
@@ -87,7 +88,7 @@ class Desk(GateDesk):
             return ActionClosed()
         scope.given_up = ask.failed is not None
         try:
-            after = await self._last_look(run, scope)
+            after = await self._last_look(run, scope, ask.seen)
             # From here on a request is the page's own. One that still came to this action would be an effect of one
             # that has ended; and a page that sends without a pause would keep the call from ever returning.
             run.scopes.remove(scope)
@@ -107,15 +108,15 @@ class Desk(GateDesk):
         asides = () if scope.reads_only else tuple(scope.asides)
         return ActionClosed(tuple(scope.refusals), asides, tuple(scope.unanswered.values()), len(scope.left), waiting)
 
-    async def _last_look(self, run: GuardedRun, scope: Scope) -> Sighting | None:
+    async def _last_look(self, run: GuardedRun, scope: Scope, seen: Seen | None) -> Sighting | None:
         """Give the page its next turn, so that what the call set off is at the gate, and look at it there.
 
         Nobody looks for a call that may turn out to have sent nothing at all.
         """
-        if scope.lazy:
+        if scope.lazy and seen is None:
             await self._caught_up(run, scope.page_id)
             return None
-        after = await self._sight.look(run, scope.page_id, next_turn=not scope.waits)
+        after = await self._sight.look(run, scope.page_id, next_turn=not scope.waits, seen=seen)
         await self._caught_up(run, scope.page_id, turned=True)
         return after
 

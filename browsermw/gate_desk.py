@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from browsermw.models import Effect
     from browsermw.policy import Policy
     from browsermw.sight import Sight
-    from browsermw.wire.chromium import GuardedBrowser
+    from browsermw.wire.engine import Engine
     from browsermw.wire.sockets import Socket
 
 HOP_STATUSES = (307, 308)
@@ -68,6 +68,11 @@ class GateDesk:
         self._sight = sight
         self._lease_holds = lease_holds
         self.runs: dict[str, GuardedRun] = {}
+
+    @property
+    def sight(self) -> Sight:
+        """What looks at pages."""
+        return self._sight
 
     async def rule(self, held: HeldRequest) -> Ruling:
         """Decide about a held request (see ``wire.held.Desk``)."""
@@ -254,7 +259,7 @@ class GateDesk:
         except BrowsermwError as error:
             log.error("action_not_closed", run=run.grant.run_id, action=scope.action_id, cause=str(error))
 
-    def browser_lost(self, browser: GuardedBrowser) -> None:
+    def browser_lost(self, browser: Engine) -> None:
         """The browser is gone: what was in flight there will never be answered here."""
         for run in self.runs.values():
             for effect_id, context_id in list(run.context_of_effect.items()):
@@ -318,6 +323,8 @@ def answer_from(policy: Policy, method: str, seen: SeenAnswer) -> Answer:
     """What an answer, or its absence, means for the record; decided in ``protocol.outcome``."""
     if seen.never_left:
         return Answer(Outcome.NOT_SENT, reason="the page took the request back while it was held")
+    if seen.sent:
+        return Answer(Outcome.ACCEPTED, reason="sent; nothing answers a message on a socket")
     if seen.status is not None:
         request_id = external_request_id(seen.headers)
         landing = location(seen.headers)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from browsermw.errors import BrowsermwError
     from browsermw.ledger.contract import Grant
     from browsermw.models import Effect
-    from browsermw.wire.chromium import GuardedBrowser
+    from browsermw.wire.engine import Engine
 
 
 @dataclass(eq=False)
@@ -108,7 +108,7 @@ class GuardedRun:
 
     Attributes:
         grant: Proof of ownership.
-        contexts: Its browser contexts: id to browser.
+        contexts: Its browser contexts: id to the engine that guards it.
         wires: How strongly each context is guarded.
         scopes: Open actions, oldest first.
         in_flight: Effects that left and are unanswered: id to action and record.
@@ -120,7 +120,7 @@ class GuardedRun:
     """
 
     grant: Grant
-    contexts: dict[str, GuardedBrowser] = field(default_factory=dict)
+    contexts: dict[str, Engine] = field(default_factory=dict)
     wires: dict[str, Wire] = field(default_factory=dict)
     scopes: list[Scope] = field(default_factory=list)
     in_flight: dict[str, tuple[Scope, Effect]] = field(default_factory=dict)
@@ -139,8 +139,8 @@ class GuardedRun:
             self.wires.values(), key=lambda wire: wire.strength, default=Wire.SEALED
         )
 
-    def browser_of(self, page_id: str | None) -> GuardedBrowser | None:
-        """The browser that shows a page of this run."""
+    def browser_of(self, page_id: str | None) -> Engine | None:
+        """The engine that guards a page of this run."""
         return next((it for it in self.contexts.values() if page_id in it.targets.targets), None)
 
     def scope(self, action_id: str) -> Scope | None:

@@ -20,13 +20,13 @@ from browsermw.policy import Policy
 from browsermw.protocol.recovery import Wire
 from browsermw.sight import Sight
 from browsermw.wire.held import HeldRequest
-from browsermw.wire.sockets import Sockets
 from browsermw.wire.targets import TargetMap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from browsermw.boundary import Seen
     from browsermw.ledger.contract import Ledger
     from browsermw.scopes import GuardedRun
 
@@ -36,7 +36,9 @@ RUN, PAGE, CONTEXT = "invoice-8472", "page-1", "context-1"
 class _Glance(Sight):
     """Sees a page without a browser."""
 
-    async def look(self, run: GuardedRun, page_id: str | None, *, next_turn: bool = False) -> Sighting:
+    async def look(
+        self, run: GuardedRun, page_id: str | None, *, next_turn: bool = False, seen: Seen | None = None
+    ) -> Sighting:
         await asyncio.sleep(0)
         return self.address(run, page_id)
 
@@ -75,7 +77,7 @@ def desk(ledger: Ledger) -> Desk:
     run = desk.add_run(ledger.claim_run(RUN, "b-1", {}).grant)
     targets = TargetMap()
     targets.attached("s-1", {"targetId": PAGE, "type": "page", "browserContextId": CONTEXT, "url": "http://shop.test/"})
-    browser = SimpleNamespace(targets=targets, sockets=Sockets(targets), caught_up=_caught_up, gate_is_gone=False)
+    browser = SimpleNamespace(targets=targets, sockets_beside=lambda _: [], caught_up=_caught_up, gate_is_gone=False)
     run.contexts[CONTEXT] = cast("Any", browser)
     run.wires[CONTEXT] = Wire.SEALED
     return desk

@@ -101,6 +101,17 @@ def repeat_expression(
     return f"globalThis.{_PROBE}?.({options})"
 
 
+def visiting_expression(
+    ignore_selectors: Sequence[str], identity_selector: str | None, volatile_fields: Sequence[str]
+) -> str:
+    """The same question for a world that is not ours (the page's own): nothing is kept there.
+
+    Arguments and errors as for ``probe_expression``.
+    """
+    options = _options(ignore_selectors, identity_selector, volatile_fields, MAX_ELEMENTS, TIME_CAP_MS)
+    return f"({_script()})({options})"
+
+
 def _options(
     ignore_selectors: Sequence[str],
     identity_selector: str | None,

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from browsermw.policy import Policy
     from browsermw.wire.held import Desk
     from browsermw.wire.relay import Relay
+    from browsermw.wire.sockets import Socket
 
 MARKER_URL = "https://browsermw.invalid/"
 """Where the cookie lives by which ``wrap`` finds a context; a name that resolves nowhere (RFC 6761)."""
@@ -57,7 +58,6 @@ class GuardedBrowser:
     Attributes:
         wire: ``sealed`` behind our relay, else ``attached``.
         targets: What is known of its pages.
-        sockets: What is known of their WebSockets.
         lost: Set once the gate is gone.
     """
 
@@ -79,7 +79,6 @@ class GuardedBrowser:
         self._traffic = Traffic(
             desk, self.targets, self.gate, policy.upload_timeout_s, spawn=self._spawn, order=self._quietly
         )
-        self.sockets = self._traffic.sockets
         self.lost = asyncio.Event()
 
     @property
@@ -89,8 +88,12 @@ class GuardedBrowser:
 
     @property
     def gate_is_gone(self) -> bool:
-        """Whether requests can leave past the lost gate, because no relay stands behind it."""
+        """See ``Engine``."""
         return self.lost.is_set() and self._relay is None
+
+    def sockets_beside(self, page_id: str) -> list[Socket]:
+        """See ``Engine``."""
+        return self._traffic.sockets.beside(page_id)
 
     def on_lost(self, callback: Callable[[], None]) -> None:
         """Have the desk told when the browser, or our connection to it, is gone."""

@@ -28,7 +28,7 @@ class HeldRequest:
         url: The full URL; never stored or logged as it is.
         content_type: Value of ``Content-Type``, or empty.
         body: The body; ``None`` where the browser did not give it.
-        channel: CDP resource type (``Document``, ``Fetch``, …).
+        channel: CDP resource type (``Document``, ``Fetch``, …), or ``WebSocket``.
         context_id: Browser context, or ``None`` where the browser names none that we know.
         pages: The page and the pages that opened it, nearest first; empty for a worker.
         repeats: A reload or a step in the history: the browser would send an earlier request again.
@@ -85,6 +85,7 @@ class SeenAnswer:
         error: CDP ``Network.ErrorReason``, such as ``ConnectionReset``.
         reached: Whether the relay had a connection to the host since the release; ``None`` without a relay.
         never_left: The browser said before the release took effect that the request is gone.
+        sent: It was handed over, and nothing ever answers it: a message on a WebSocket.
     """
 
     url: str = ""
@@ -93,6 +94,7 @@ class SeenAnswer:
     error: str | None = None
     reached: bool | None = None
     never_left: bool = False
+    sent: bool = False
 
 
 class Desk(Protocol):
