@@ -199,6 +199,8 @@ class Policy(BaseSettings):
             ``wss://chat.example/**``.
         unowned: What happens to an effect of a context that nobody wrapped: ``refuse`` or ``allow``.
         minimum_wire: The weakest wire that ``wrap`` accepts.
+        service_workers: What ``wrap`` does on the wire ``routed`` with a context whose service workers are not
+            blocked, since they can send past the route: ``refuse`` it, or ``allow`` it knowingly.
         identity: How to tell who is signed in; ``None``: not declared.
         ignore_selectors: Elements that are left out of the DOM hash (clocks, advertisements).
         volatile_fields: Names of form, JSON and query fields that are left out of fingerprints, because they
@@ -225,6 +227,7 @@ class Policy(BaseSettings):
     ignore_websockets: tuple[SocketPattern, ...] = ()
     unowned: Literal["refuse", "allow"] = "refuse"
     minimum_wire: Literal["sealed", "attached", "routed"] = "sealed"
+    service_workers: Literal["refuse", "allow"] = "refuse"
     identity: Identity | None = None
     ignore_selectors: tuple[Selector, ...] = ()
     volatile_fields: frozenset[FieldName] = frozenset(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from browsermw.errors import BrowsermwError, RunOwned, Superseded, WireTooWeak
 from browsermw.events import Events
 from browsermw.hooks.guards import Guard, find_guard, register
-from browsermw.hooks.launched import debugging_port_of, has_own_proxy
+from browsermw.hooks.launched import blocks_service_workers, debugging_port_of, has_own_proxy, is_chromium
 from browsermw.hooks.waiting import wait_through
 from browsermw.protocol.phases import RunPhase
 from browsermw.protocol.recovery import Wire
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from browsermw.models import Effect, Quarantine, ResumeReport
     from browsermw.runtime import Runtime
     from browsermw.wire.chromium import GuardedBrowser
+    from browsermw.wire.engine import Engine
+    from browsermw.wire.routed import RoutedContext
 
 Context = TypeVar("Context")
 CLAIM_RETRY_S = 0.1
@@ -43,7 +45,7 @@ class Run:
         phase: Phase in which it was left; ``ACTIVE`` while it is open, ``None`` before.
     """
 
-    FOR_HOOKS = ("abandon", "identify")
+    FOR_HOOKS = ("abandon", "identify", "identify_routed")
     """Members that other modules of the package use and users do not."""
 
     def __init__(self, runtime: Runtime, run_id: str, labels: dict[str, str], wait_s: float) -> None:
@@ -155,12 +157,13 @@ class Run:
         from then on. Wrapping twice for the same run changes nothing.
 
         Args:
-            context: A ``BrowserContext`` of a browser that was launched with ``mw.launch_options()``.
+            context: A ``BrowserContext`` of a browser that was launched with ``mw.launch_options()``; with
+                ``policy.minimum_wire="routed"`` of any browser.
 
         Raises:
             TypeError: It is no Playwright context.
             BrowsermwError: It is closed, or belongs to another run.
-            WireTooWeak: It cannot be guarded as ``policy.minimum_wire`` asks; names the two ways out.
+            WireTooWeak: It cannot be guarded as ``policy.minimum_wire`` asks; names the ways out.
         """
         if self._claim is None or self.phase is not RunPhase.ACTIVE:
             raise BrowsermwError(
@@ -184,38 +187,58 @@ class Run:
         return context
 
     def _candidates(self, context: object) -> list[GuardedBrowser]:
-        browsers = self.runtime.browsers_for(debugging_port_of(context))
+        """The guarded browsers that a context may live in; none where it is to be routed."""
+        browsers = self.runtime.browsers_for(debugging_port_of(context)) if is_chromium(context) else []
         minimum = Wire(self.runtime.policy.minimum_wire)
         if has_own_proxy(context) and minimum is Wire.SEALED:
             raise WireTooWeak(
                 "Nothing left the browser: this context has a proxy of its own, which goes around the relay. Give the "
                 "proxy to mw.launch_options(proxy=…), which chains it behind the relay."
             )
-        if not browsers:
-            raise WireTooWeak(
-                "Nothing left the browser: this context's browser was not launched with mw.launch_options(), so no "
-                "gate stands before it. Either launch it with `chromium.launch(**mw.launch_options())`, or guard it as "
-                "it is with mw.attach(cdp_url) and policy.minimum_wire='attached', which promises less (see "
-                "docs/explanation/wires.md)."
-            )
+        if not browsers and minimum is Wire.ROUTED:
+            self._check_workers(context)
+        elif not browsers:
+            raise WireTooWeak(_no_gate(context))
         return browsers
 
-    async def identify(self, marker: str, browsers: list[GuardedBrowser]) -> None:
-        """On the runtime's loop: find the marked context and take it under the gate."""
+    def _check_workers(self, context: object) -> None:
+        if self.runtime.policy.service_workers == "refuse" and not blocks_service_workers(context):
+            raise WireTooWeak(
+                "Nothing left the browser: this context's service workers are not known to be blocked, and what they "
+                "send does not come to Playwright's routes. Make it with browser.new_context(service_workers='block') "
+                "while the runtime is open, or set policy.service_workers to 'allow' knowingly."
+            )
+
+    async def identify(self, marker: str, browsers: list[GuardedBrowser]) -> bool:
+        """On the runtime's loop: find the marked context and take it under the gate.
+
+        Returns:
+            Whether it was found; false only where it may be routed instead.
+        """
         for browser in browsers:
             await browser.ready()
             context_id = await browser.context_with_marker(marker)
             if context_id is not None:
-                run = self.runtime.desk.runs[self.run_id]
-                run.contexts[context_id] = browser
-                run.wires[context_id] = browser.wire
-                await self.runtime.ledger_work("set_wire", run.grant, run.wire_of(None))
-                log.info("context_wrapped", run=self.run_id, wire=str(browser.wire))
-                return
-        raise WireTooWeak(
-            "Nothing left the browser: the context is in none of the guarded browsers. Launch its browser with "
-            "mw.launch_options(), or guard it with mw.attach(cdp_url)."
-        )
+                await self._take(context_id, browser)
+                return True
+        if self.runtime.policy.minimum_wire != "routed":
+            raise WireTooWeak(
+                "Nothing left the browser: the context is in none of the guarded browsers. Launch its browser with "
+                "mw.launch_options(), or guard it with mw.attach(cdp_url)."
+            )
+        return False
+
+    async def identify_routed(self, engine: RoutedContext) -> None:
+        """On the runtime's loop: take a context that no gate stands before, as Playwright's routes will show it."""
+        self._check_workers(engine.context)
+        await self._take(engine.context_id, engine)
+
+    async def _take(self, context_id: str, engine: Engine) -> None:
+        run = self.runtime.desk.runs[self.run_id]
+        run.contexts[context_id] = engine
+        run.wires[context_id] = engine.wire
+        await self.runtime.ledger_work("set_wire", run.grant, run.wire_of(None))
+        log.info("context_wrapped", run=self.run_id, wire=str(engine.wire))
 
     # Doubt.
 
@@ -236,3 +259,21 @@ class Run:
         if self._claim is None:
             raise BrowsermwError(f"Nothing left the browser: run {self.run_id!r} is not open.")
         return self.runtime.ledger_call("mark_observed", self._claim.grant, effect_id)  # type: ignore[no-any-return]
+
+
+def _no_gate(context: object) -> str:
+    """Why a context cannot be guarded as the policy asks, and what would help."""
+    routed = (
+        "guard it through Playwright's own routing with policy.minimum_wire='routed', which promises less still (see "
+        "docs/explanation/wires.md)."
+    )
+    if not is_chromium(context):
+        return (
+            "Nothing left the browser: this context's browser is no Chromium, so no gate can stand before it. Either "
+            f"use `chromium.launch(**mw.launch_options())`, or {routed}"
+        )
+    return (
+        "Nothing left the browser: this context's browser was not launched with mw.launch_options(), so no gate stands "
+        "before it. Either launch it with `chromium.launch(**mw.launch_options())`, or guard it as it is with "
+        f"mw.attach(cdp_url) and policy.minimum_wire='attached', which promises less, or {routed}"
+    )

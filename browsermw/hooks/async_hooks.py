@@ -12,6 +12,7 @@ from browsermw.boundary import CloseAction
 from browsermw.hooks import journal
 from browsermw.hooks.guards import Guard, find_guard, guard_of, guard_of_route
 from browsermw.hooks.launched import attaching, note_context, note_launch
+from browsermw.hooks.looks import Look
 from browsermw.hooks.opening import closing_action, closing_call, open_async
 from browsermw.hooks.sync_hooks import guards_to_settle
 
@@ -37,22 +38,25 @@ def action(class_name: str, name: str, entry: ActionKind) -> Callable[..., Any]:
             return await wrapped(*args, **kwargs)
         await guard.identified()
         desk, page_id = guard.run.runtime.desk, await guard.page_id_async(page)
-        opening = journal.opening(guard, entry, called, instance, args, kwargs, page_id)
+        look = Look(guard, page, entry)
+        seen = await look.before_async()
+        opening = journal.opening(guard, entry, called, instance, args, kwargs, page_id, seen)
         action_id = await open_async(guard, desk.open_action(opening), closing_action(guard))
 
         async def close(error: BaseException | None) -> Any:
             failed = journal.in_words(error) if error is not None else None
-            closing = CloseAction(guard.run.run_id, action_id, failed)
-            return await asyncio.shield(_ask(guard, desk.close_action(closing)))
+            seen = await look.after_async(error, waited=opening.waits)
+            closing = CloseAction(guard.run.run_id, action_id, failed, seen)
+            return await _ask(guard, desk.close_action(closing))
 
         try:
             result = await wrapped(*args, **kwargs)
         except BaseException as error:
-            instead = journal.concluded(await close(error), called, error)
+            instead = journal.concluded(await asyncio.shield(close(error)), called, error)
             if instead is not None:
                 raise instead from error
             raise
-        instead = journal.concluded(await close(None), called, None)
+        instead = journal.concluded(await asyncio.shield(close(None)), called, None)
         if instead is not None:
             raise instead
         return result
@@ -111,6 +115,22 @@ def opens(_class_name: str) -> Callable[..., Any]:
         return await wrapped(*args, **kwargs)
 
     return hook
+
+
+async def release(wrapped: Wrapped, instance: Any, args: Any, kwargs: Any) -> Any:
+    """The hook of ``Route.continue_``: it would send a request past our route, which rules on it here instead."""
+    guard, _ = guard_of_route(instance)
+    if guard is None or guard.routed is None:
+        return await wrapped(*args, **kwargs)
+    return await guard.routed.pass_async(instance, lambda: wrapped(*args, **kwargs), kwargs)
+
+
+async def unroute(wrapped: Wrapped, instance: Any, args: Any, kwargs: Any) -> Any:
+    """The hook of ``unroute_all``: our route stays."""
+    guard = find_guard(instance)
+    if guard is None or guard.routed is None:
+        return await wrapped(*args, **kwargs)
+    return guard.routed.keep_only_ours()
 
 
 async def launch(wrapped: Wrapped, _instance: Any, args: Any, kwargs: Any) -> Any:

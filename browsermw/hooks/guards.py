@@ -18,6 +18,7 @@ from playwright.sync_api import BrowserContext as SyncContext
 
 from browsermw.errors import BrowsermwError
 from browsermw.wire.chromium import MARKER_URL
+from browsermw.wire.routed import Owner, RoutedContext
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from browsermw.wire.chromium import GuardedBrowser
 
 _by_context: WeakKeyDictionary[Any, Guard] = WeakKeyDictionary()
+_routed_of: WeakKeyDictionary[Any, RoutedContext] = WeakKeyDictionary()
 _by_part: WeakKeyDictionary[Any, tuple[Guard, Any]] = WeakKeyDictionary()
 _API = "_pw_api_instance_"
 MARKER_LIFE_S = 60
@@ -40,6 +42,7 @@ class Guard:
         context: The Playwright context.
         sync: Whether it is a sync one.
         closed: The run was left; what would need it is refused.
+        routed: The engine of a context that no gate of ours stands before.
     """
 
     def __init__(self, run: Run, context: Any) -> None:
@@ -51,6 +54,7 @@ class Guard:
         self.context: Any = context
         self.sync = isinstance(context, SyncContext)
         self.closed = False
+        self.routed: RoutedContext | None = None
         self._page_ids: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         self._identifying: asyncio.Task[None] | None = None
 
@@ -75,21 +79,54 @@ class Guard:
     # Which browser context is it? A marker cookie tells, whether or not it has a page yet.
 
     def identify(self, browsers: list[GuardedBrowser]) -> None:
-        """Find the context at the gate: at once in sync code, at the next await in async code.
+        """Find the context at the gate, or else route it: at once in sync code, at the next await in async code.
 
         ``wrap`` is a plain call in both flavours, and Playwright's async calls have to be awaited; so the task is
         started here and every hooked call waits for it. Until it is done the gate refuses what the context sends.
+
+        Args:
+            browsers: Where it may be; with none it is routed.
         """
         marker = f"browsermw-{secrets.token_hex(8)}"
         if self.sync:
-            self.context.add_cookies([_marker(marker)])
-            self.run.runtime.submit(self.run.identify(marker, browsers)).result()
+            self._identify_sync(marker, browsers)
         else:
-            self._identifying = asyncio.get_running_loop().create_task(self._identify(marker, browsers))
+            self._identifying = asyncio.get_running_loop().create_task(self._identify_async(marker, browsers))
 
-    async def _identify(self, marker: str, browsers: list[GuardedBrowser]) -> None:
-        await self.context.add_cookies([_marker(marker)])
-        await asyncio.wrap_future(self.run.runtime.submit(self.run.identify(marker, browsers)))
+    def _identify_sync(self, marker: str, browsers: list[GuardedBrowser]) -> None:
+        if browsers:
+            self.context.add_cookies([_marker(marker)])
+            if self.run.runtime.submit(self.run.identify(marker, browsers)).result():
+                return
+            self.context.clear_cookies(name=marker)
+        engine, is_new = self._engine()
+        self.run.runtime.submit(self.run.identify_routed(engine)).result()
+        if is_new:
+            engine.install_sync()
+        self.routed = engine
+
+    async def _identify_async(self, marker: str, browsers: list[GuardedBrowser]) -> None:
+        if browsers:
+            await self.context.add_cookies([_marker(marker)])
+            if await asyncio.wrap_future(self.run.runtime.submit(self.run.identify(marker, browsers))):
+                return
+            await self.context.clear_cookies(name=marker)
+        engine, is_new = self._engine()
+        await asyncio.wrap_future(self.run.runtime.submit(self.run.identify_routed(engine)))
+        if is_new:
+            await engine.install_async()
+        self.routed = engine
+
+    def _engine(self) -> tuple[RoutedContext, bool]:
+        """The context's engine: routes that an earlier run has put there serve this one from now on."""
+        runtime = self.run.runtime
+        owner = Owner(runtime.desk, runtime.policy, runtime.submit, lambda: self.closed)
+        known = _routed_of.get(self.context)
+        if known is not None:
+            known.owner = owner
+            return known, False
+        made = _routed_of[self.context] = RoutedContext(self.context, owner)
+        return made, True
 
     async def identified(self) -> None:
         """Wait until the context was found at the gate.
@@ -104,6 +141,8 @@ class Guard:
 
     def page_id_sync(self, page: Any) -> str | None:
         """Target id of a page; ``None`` where it is gone."""
+        if self.routed is not None:
+            return self.routed.page_id_sync(page)
         if page is None:
             return None
         if page in self._page_ids:
@@ -118,6 +157,8 @@ class Guard:
 
     async def page_id_async(self, page: Any) -> str | None:
         """See ``page_id_sync``."""
+        if self.routed is not None:
+            return await self.routed.page_id_async(page)
         if page is None:
             return None
         if page in self._page_ids:
@@ -141,8 +182,13 @@ def register(guard: Guard) -> None:
     _by_part[guard.context.request] = (guard, None)
     for page in guard.context.pages:
         _register_page(guard, page)
-    guard.context.on("close", lambda *_: _by_context.pop(guard.context, None))
+    guard.context.on("close", lambda *_: _forget(guard.context))
     guard.context.on("page", lambda page: _register_page(guard, page))
+
+
+def _forget(context: Any) -> None:
+    _by_context.pop(context, None)
+    _routed_of.pop(context, None)
 
 
 def _register_page(guard: Guard, page: Any) -> None:

@@ -14,7 +14,7 @@ import playwright.sync_api
 import wrapt
 
 from browsermw.hooks import async_hooks, sync_hooks
-from browsermw.hooks.table import ACTIONS, CALLS, CLOSES, LAUNCHES, OPENS
+from browsermw.hooks.table import ACTIONS, CALLS, CLOSES, LAUNCHES, OPENS, RELEASES, UNROUTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -44,6 +44,10 @@ def _install_on(api: ModuleType, hooks: Any) -> None:
         _put(api, class_name, name, hooks.close(class_name))
     for class_name, name in _pairs(OPENS):
         _put(api, class_name, name, hooks.opens(class_name))
+    for class_name, name in _pairs(RELEASES):
+        _put(api, class_name, name, hooks.release)
+    for class_name, name in _pairs(UNROUTES):
+        _put(api, class_name, name, hooks.unroute)
     for class_name, name in _pairs(LAUNCHES):
         _put(api, class_name, name, hooks.launch if class_name == "BrowserType" else hooks.making)
 

@@ -24,7 +24,7 @@ from browsermw.refusals import describe
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from browsermw.boundary import ActionClosed
+    from browsermw.boundary import ActionClosed, Seen
     from browsermw.hooks.guards import Guard
     from browsermw.hooks.table import ActionKind
     from browsermw.models import Effect
@@ -50,6 +50,7 @@ def opening(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     page_id: str | None,
+    seen: Seen | None,
 ) -> OpenAction:
     """The question that a Playwright call puts to the desk.
 
@@ -61,6 +62,7 @@ def opening(
         args: Its arguments.
         kwargs: Its keyword arguments.
         page_id: Target id of its page.
+        seen: What the page showed, where the hooks have to look.
     """
     return OpenAction(
         run_id=guard.run.run_id,
@@ -71,6 +73,7 @@ def opening(
         lazy=entry.lazy,
         reads_only=entry.reads_only,
         waits=called in WAITING_CLICKS and not kwargs.get("no_wait_after"),
+        seen=seen,
     )
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _port_of: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 _own_proxy: WeakSet[Any] = WeakSet()
+_without_workers: WeakSet[Any] = WeakSet()
 _base_url_of: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 _attaching_at: dict[int, Callable[[], Future[None]]] = {}
 _PORT = re.compile(r"--remote-debugging-port=(\d+)")
@@ -26,7 +27,7 @@ _PORT = re.compile(r"--remote-debugging-port=(\d+)")
 
 def note_launch(made: object, kwargs: Mapping[str, Any]) -> None:
     """Note a browser, or the context of a persistent launch, with its debugging port."""
-    _note_base_url(made, kwargs)
+    _note_context(made, kwargs)
     port = _port_in(kwargs)
     if port is not None:
         _port_of[made] = port
@@ -52,16 +53,18 @@ def attaching(kwargs: Mapping[str, Any]) -> Future[None] | None:
 
 
 def note_context(made: object, kwargs: Mapping[str, Any]) -> None:
-    """Note of a context, or of the page of ``Browser.new_page``, its own proxy and its base URL."""
+    """Note of a context, or of the page of ``Browser.new_page``, its own proxy, base URL and service workers."""
     made = getattr(made, "context", made)
-    _note_base_url(made, kwargs)
+    _note_context(made, kwargs)
     if kwargs.get("proxy"):
         _own_proxy.add(made)
 
 
-def _note_base_url(made: object, kwargs: Mapping[str, Any]) -> None:
+def _note_context(made: object, kwargs: Mapping[str, Any]) -> None:
     if kwargs.get("base_url"):
         _base_url_of[made] = str(kwargs["base_url"])
+    if kwargs.get("service_workers") == "block":
+        _without_workers.add(made)
 
 
 def base_url_of(context: object) -> str:
@@ -80,3 +83,14 @@ def debugging_port_of(context: object) -> int | None:
 def has_own_proxy(context: object) -> bool:
     """Whether a context was made with a proxy of its own."""
     return context in _own_proxy
+
+
+def blocks_service_workers(context: object) -> bool:
+    """Whether a context is known to have been made with ``service_workers="block"``."""
+    return context in _without_workers
+
+
+def is_chromium(context: object) -> bool:
+    """Whether a context is one of Chromium, as far as its browser says; that of a persistent launch has none."""
+    browser = getattr(context, "browser", None)
+    return browser is None or browser.browser_type.name == "chromium"

@@ -8,6 +8,7 @@ from browsermw.boundary import CloseAction
 from browsermw.hooks import journal
 from browsermw.hooks.guards import Guard, find_guard, guard_of, guard_of_route
 from browsermw.hooks.launched import attaching, note_context, note_launch
+from browsermw.hooks.looks import Look
 from browsermw.hooks.opening import closing_action, closing_call, open_sync
 from browsermw.hooks.waiting import wait_through
 
@@ -37,12 +38,14 @@ def action(class_name: str, name: str, entry: ActionKind) -> Callable[..., Any]:
         if guard is None or guard.passes(entry):
             return wrapped(*args, **kwargs)
         desk, page_id = guard.run.runtime.desk, guard.page_id_sync(page)
-        opening = journal.opening(guard, entry, called, instance, args, kwargs, page_id)
+        look = Look(guard, page, entry)
+        opening = journal.opening(guard, entry, called, instance, args, kwargs, page_id, look.before_sync())
         action_id = open_sync(guard, desk.open_action(opening), _live(page), closing_action(guard))
 
         def close(error: BaseException | None) -> ActionClosed:
             failed = journal.in_words(error) if error is not None else None
-            closing = CloseAction(guard.run.run_id, action_id, failed)
+            seen = look.after_sync(error, waited=opening.waits)
+            closing = CloseAction(guard.run.run_id, action_id, failed, seen)
             return _ask(guard, desk.close_action(closing), page)  # type: ignore[no-any-return]
 
         try:
@@ -107,6 +110,22 @@ def opens(_class_name: str) -> Callable[..., Any]:
         return wrapped(*args, **kwargs)
 
     return hook
+
+
+def release(wrapped: Wrapped, instance: Any, args: Any, kwargs: Any) -> Any:
+    """The hook of ``Route.continue_``: it would send a request past our route, which rules on it here instead."""
+    guard, _ = guard_of_route(instance)
+    if guard is None or guard.routed is None:
+        return wrapped(*args, **kwargs)
+    return guard.routed.pass_sync(instance, lambda: wrapped(*args, **kwargs), kwargs)
+
+
+def unroute(wrapped: Wrapped, instance: Any, args: Any, kwargs: Any) -> Any:
+    """The hook of ``unroute_all``: our route stays."""
+    guard = find_guard(instance)
+    if guard is None or guard.routed is None:
+        return wrapped(*args, **kwargs)
+    return guard.routed.keep_only_ours()
 
 
 def launch(wrapped: Wrapped, _instance: Any, args: Any, kwargs: Any) -> Any:

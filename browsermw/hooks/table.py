@@ -1,8 +1,9 @@
 """The one table of Playwright's public methods: which is an action, and of which kind.
 
-Four groups. ACTIONS are journaled before they are performed. LAZY calls cannot be told from reads beforehand
+Six groups. ACTIONS are journaled before they are performed. LAZY calls cannot be told from reads beforehand
 (scripts, typing, moving the mouse); they are journaled when an effect comes of them. CALLS are sent by Playwright's
 driver and never pass the browser's gate. CLOSES end pages and contexts: answers still out are awaited first.
+On the wire ``routed``, RELEASES would send a request past our route, and UNROUTES take it away.
 Everything else is named in PASSIVE. A test compares these names with the installed Playwright and fails when a
 release adds a public method that nobody has classified.
 """
@@ -114,6 +115,10 @@ LAUNCHES: dict[str, frozenset[str]] = {
     "Browser": frozenset({"new_context", "new_page"}),
 }
 
+RELEASES: dict[str, frozenset[str]] = {"Route": frozenset({"continue_"})}
+
+UNROUTES: dict[str, frozenset[str]] = {"BrowserContext": frozenset({"unroute_all"})}
+
 _READS = frozenset(
     {
         "bounding_box", "content", "content_frame", "frame_element", "get_attribute", "inner_html", "inner_text",
@@ -148,14 +153,14 @@ PASSIVE: dict[str, frozenset[str]] = {
     "JSHandle": frozenset({"as_element", "dispose", "get_properties", "get_property", "json_value"}),
     "FileChooser": frozenset({"is_multiple"}),
     "APIRequestContext": frozenset({"add_cookies", "clear_cookies", "cookies", "dispose", "storage_state"}),
-    "Route": frozenset({"abort", "continue_", "fallback", "fulfill"}),
+    "Route": frozenset({"abort", "fallback", "fulfill"}),
     "BrowserContext": frozenset(
         {
             "add_cookies", "add_init_script", "clear_cookies", "clear_permissions", "cookies", "expect_console_message",
             "expect_event", "expect_page", "expose_binding", "expose_function", "grant_permissions", "is_closed",
             "new_cdp_session", "on", "once", "route", "route_from_har", "route_web_socket",
             "set_default_navigation_timeout", "set_default_timeout", "set_extra_http_headers", "set_geolocation",
-            "set_offline", "set_storage_state", "storage_state", "unroute", "unroute_all", "wait_for_event",
+            "set_offline", "set_storage_state", "storage_state", "unroute", "wait_for_event",
         }
     ),
     "Browser": frozenset(

@@ -11,6 +11,7 @@ import pytest
 
 from browsermw.hooks import table
 
+HOOKED = (table.ACTIONS, table.CALLS, table.CLOSES, table.OPENS, table.LAUNCHES, table.RELEASES, table.UNROUTES)
 FLAVOURS = [playwright.sync_api, playwright.async_api]
 IMPLEMENTATION = "playwright._impl"
 """Classes that the public modules only import from there: assertions, errors, bases."""
@@ -35,7 +36,7 @@ def public_classes(api: ModuleType | SimpleNamespace) -> dict[str, type]:
 
 def classified(class_name: str) -> set[str]:
     """All method names that the table has for a class."""
-    groups = (table.ACTIONS, table.CALLS, table.CLOSES, table.OPENS, table.LAUNCHES, table.PASSIVE)
+    groups = (*HOOKED, table.PASSIVE)
     return {name for group in groups for name in group.get(class_name, ())}
 
 
@@ -71,7 +72,7 @@ def test_a_method_and_a_class_that_a_release_adds_are_found(api: ModuleType) -> 
 
 
 def test_no_method_is_in_two_groups() -> None:
-    groups = (table.ACTIONS, table.CALLS, table.CLOSES, table.OPENS, table.LAUNCHES, table.PASSIVE)
+    groups = (*HOOKED, table.PASSIVE)
     names = [(owner, name) for group in groups for owner, methods in group.items() for name in methods]
     assert sorted(names) == sorted(set(names))
 
@@ -79,7 +80,6 @@ def test_no_method_is_in_two_groups() -> None:
 @pytest.mark.parametrize("api", FLAVOURS, ids=lambda api: api.__name__)
 def test_every_hooked_method_exists_in_the_installed_playwright(api: ModuleType) -> None:
     """A name that is mistyped would be passed over in silence: ``install`` skips what is not there."""
-    groups = (table.ACTIONS, table.CALLS, table.CLOSES, table.OPENS, table.LAUNCHES)
-    hooked = {(owner, name) for group in groups for owner, methods in group.items() for name in methods}
+    hooked = {(owner, name) for group in HOOKED for owner, methods in group.items() for name in methods}
     missing = {f"{owner}.{name}" for owner, name in hooked if name not in vars(getattr(api, owner))}
     assert missing == set()
