@@ -13,7 +13,7 @@ from playwright.sync_api import Error as PlaywrightError
 
 from browsermw.boundary import Seen
 from browsermw.hooks.journal import in_words
-from browsermw.wire.chromium import in_next_turn
+from browsermw.wire.worlds import in_next_turn
 
 if TYPE_CHECKING:
     from browsermw.hooks.guards import Guard

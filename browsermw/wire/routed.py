@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from browsermw.policy import Policy
     from browsermw.wire.held import Desk
+    from browsermw.wire.sockets import Socket
     from browsermw.wire.targets import Target
 
 EVERYTHING = re.compile("(?:browsermw)?")
@@ -312,6 +313,18 @@ class RoutedContext:
         self._released.clear()
 
     # What the desk asks of an engine.
+
+    @property
+    def gate_is_gone(self) -> bool:
+        """See ``Engine``: the routes end with the connection that the page is driven by."""
+        return False
+
+    def sockets_beside(self, page_id: str) -> list[Socket]:  # noqa: ARG002
+        """See ``Engine``: each frame is held until it is on record, so no click has to be armed."""
+        return []
+
+    async def flushed(self, target_ids: set[str]) -> None:
+        """See ``Engine``."""
 
     async def evaluate(self, target_id: str, expression: str, *, repeated: str) -> object:  # noqa: ARG002
         """The desk cannot look from its own thread; the hooks do (``hooks.looks``), where a call ends in order."""
