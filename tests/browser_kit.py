@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import socket
 import threading
 import time
 import uuid
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trustme
 from websockets.exceptions import ConnectionClosed
@@ -111,12 +112,36 @@ class Journal:
         until(lambda: all(action.closed_at is not None for action in self.actions()))
 
 
+_RANDOM = re.compile(r"(csrf_token(?:=|\"\r\n\r\n))[0-9a-f]+|(?<=WebKitFormBoundary)\w{16}")
+
+
+def comparable(arrivals: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What reached the shop, without what differs from one time to the next: numbers, moments, ports, random marks."""
+    kept = ("method", "path", "query", "headers", "body", "body_length", "client_certificate")
+    found = [{name: arrival[name] for name in kept} for arrival in arrivals]
+    for arrival in found:
+        arrival["body"] = _RANDOM.sub(r"\1", arrival["body"])
+        # What the driver sends by itself is kept alive or not, as there is a proxy in between or not.
+        headers = {name: value for name, value in arrival["headers"].items() if name != "connection"}
+        arrival["headers"] = {name: _RANDOM.sub("", value) for name, value in headers.items()}
+    return found
+
+
 def make_certificates(folder: Path) -> tuple[Path, Path]:
     """A certificate for localhost and 127.0.0.1 with its key in one file, and its authority's certificate."""
     authority = trustme.CA()
     issued = authority.issue_cert("localhost", "127.0.0.1")
     pair, ca = folder / "shop.pem", folder / "ca.pem"
     issued.private_key_and_cert_chain_pem.write_to_path(str(pair))
+    authority.cert_pem.write_to_path(str(ca))
+    return pair, ca
+
+
+def make_client_certificate(folder: Path, name: str) -> tuple[Path, Path]:
+    """A client's certificate with its key in one file, and its authority's certificate."""
+    authority = trustme.CA()
+    pair, ca = folder / "client.pem", folder / "client-ca.pem"
+    authority.issue_cert(f"{name}@shop.test", common_name=name).private_key_and_cert_chain_pem.write_to_path(str(pair))
     authority.cert_pem.write_to_path(str(ca))
     return pair, ca
 

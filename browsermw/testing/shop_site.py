@@ -55,6 +55,7 @@ class Shop:
         key: Path | None = None,
         *,
         ca: Path | None = None,
+        client_ca: Path | None = None,
         port: int = 0,
         log: Path | None = None,
     ) -> Self:
@@ -64,6 +65,7 @@ class Shop:
             cert: PEM file of the certificate; with it the shop speaks HTTPS.
             key: PEM file of the private key, where ``cert`` does not hold it too.
             ca: PEM file of the authority that signed ``cert``; without it the oracle is asked unverified.
+            client_ca: PEM file of the authority whose client certificates the shop asks for.
             port: Port on 127.0.0.1; 0 takes a free one.
             log: File to which the shop appends each arrival as a line of JSON.
 
@@ -71,7 +73,7 @@ class Shop:
             RuntimeError: The shop ended before it listened; its own words are on standard error.
         """
         command = [sys.executable, str(FOLDER), "--port", str(port), "--exit-with-stdin"]
-        for name, path in (("--cert", cert), ("--key", key), ("--log", log)):
+        for name, path in (("--cert", cert), ("--key", key), ("--client-ca", client_ca), ("--log", log)):
             command += [] if path is None else [name, str(path)]
         running = subprocess.Popen(  # noqa: S603 - our own program
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -136,6 +138,10 @@ class Shop:
     def release(self, path: str | None = None) -> int:
         """Let the held answers go (of one path, or all) and return how many they were."""
         return int(self._ask("POST", "release", path=path)["released"])
+
+    def send_chunk(self, path: str | None = None) -> int:
+        """Have each streamed answer (of one path, or all) go on by one chunk; return how many they are."""
+        return int(self._ask("POST", "send-chunk", path=path)["released"])
 
     def reset(self) -> None:
         """Forget arrivals, orders and idempotency keys; answers that are held stay held."""

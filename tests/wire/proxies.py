@@ -20,9 +20,13 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 class _Proxy:
-    """Connects every tunnel to one address when `reroute_port` is given, as if it were the named target."""
+    """Connects every tunnel to one address when `reroute_port` is given, as if it were the named target.
 
-    def __init__(self, *, reroute_port: int | None = None) -> None:
+    The HTTP one lets everybody in where `asks` is false.
+    """
+
+    def __init__(self, *, reroute_port: int | None = None, asks: bool = True) -> None:
+        self.asks = asks
         self.asked: list[tuple[str, int]] = []
         self.port = 0
         self._reroute_port = reroute_port
@@ -80,7 +84,7 @@ class HttpProxy(_Proxy):
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         token = base64.b64encode(f"{USERNAME}:{PASSWORD}".encode()).decode()
-        if f"Proxy-Authorization: Basic {token}\r\n" not in head:
+        if f"Proxy-Authorization: Basic {token}\r\n" not in head and self.asks:
             writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
             return
         host, _, port = head.split(" ")[1].rpartition(":")
