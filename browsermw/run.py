@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from browsermw.errors import BrowsermwError, RunOwned, Superseded, WireTooWeak
 from browsermw.events import Events
 from browsermw.hooks.guards import Guard, find_guard, register
-from browsermw.hooks.launched import blocks_service_workers, debugging_port_of, has_own_proxy, is_chromium
+from browsermw.hooks.launched import (
+    blocks_service_workers,
+    debugging_port_of,
+    has_own_proxy,
+    is_chromium,
+    lost_relay,
+)
 from browsermw.hooks.waiting import wait_through
 from browsermw.protocol.phases import RunPhase
 from browsermw.protocol.recovery import Wire
@@ -194,6 +200,13 @@ class Run:
             raise WireTooWeak(
                 "Nothing left the browser: this context has a proxy of its own, which goes around the relay. Give the "
                 "proxy to mw.launch_options(proxy=…), which chains it behind the relay."
+            )
+        if lost_relay(context):
+            raise WireTooWeak(
+                "Nothing left the browser: with client_certificates, launch_persistent_context starts the browser with "
+                "a proxy of Playwright's own in the place of the relay. Launch it with "
+                "`chromium.launch(**mw.launch_options())` and give client_certificates to browser.new_context(), "
+                "which keeps the relay behind that proxy."
             )
         if not browsers and minimum is Wire.ROUTED:
             self._check_workers(context)

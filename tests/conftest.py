@@ -25,7 +25,7 @@ from tests.shop_site import Shop
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytest.register_assert_rewrite("tests.crash_cases", "tests.crash_recovery")
+pytest.register_assert_rewrite("tests.crash_cases", "tests.crash_recovery", "tests.browser_sync.sides")
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _port_of: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 _own_proxy: WeakSet[Any] = WeakSet()
 _without_workers: WeakSet[Any] = WeakSet()
+_without_relay: WeakSet[Any] = WeakSet()
 _base_url_of: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 _attaching_at: dict[int, Callable[[], Future[None]]] = {}
 _PORT = re.compile(r"--remote-debugging-port=(\d+)")
@@ -31,6 +32,8 @@ def note_launch(made: object, kwargs: Mapping[str, Any]) -> None:
     port = _port_in(kwargs)
     if port is not None:
         _port_of[made] = port
+    if kwargs.get("client_certificates"):  # of a persistent launch; new_context() keeps the relay behind its proxy
+        _without_relay.add(made)
 
 
 def _port_in(kwargs: Mapping[str, Any]) -> int | None:
@@ -94,3 +97,8 @@ def is_chromium(context: object) -> bool:
     """Whether a context is one of Chromium, as far as its browser says; that of a persistent launch has none."""
     browser = getattr(context, "browser", None)
     return browser is None or browser.browser_type.name == "chromium"
+
+
+def lost_relay(context: object) -> bool:
+    """Whether Playwright started a context's browser with a proxy of its own in the relay's place."""
+    return context in _without_relay

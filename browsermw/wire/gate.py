@@ -210,6 +210,8 @@ class Gate:
         reached = None
         if self._relay is not None:
             reached = self._relay.reached(*origin, since=released_at)
+        if _is_made_up(params):
+            return SeenAnswer(error="Playwright's client-certificate proxy lost the connection", reached=reached)
         return SeenAnswer(
             url=params["request"]["url"],
             status=params.get("responseStatusCode"),
@@ -251,3 +253,14 @@ def _headers_with(held: HeldRequest, added: tuple[str, str] | None) -> dict[str,
         return {}
     kept = {name: value for name, value in held.headers.items() if name.lower() != added[0].lower()}
     return {"headers": [{"name": name, "value": value} for name, value in [*kept.items(), added]]}
+
+
+def _is_made_up(params: dict[str, Any]) -> bool:
+    """Whether Playwright's own proxy for client certificates wrote this answer, not the server.
+
+    It does when its connection to the server fails, also after the request has left. The name that it gives to 503 and
+    the headers that every server would add tell; taken for an answer, it would hide that the outcome is unknown.
+    """
+    if params.get("responseStatusCode") != 503 or params.get("responseStatusText") != "Internal Server Error":  # noqa: PLR2004
+        return False
+    return {item["name"].lower() for item in params.get("responseHeaders", ())} == {"content-type", "content-length"}

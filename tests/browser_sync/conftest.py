@@ -14,8 +14,10 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
 
 import browsermw
+from benchmarks.browsers import bare_options
 from browsermw import Policy
 from tests.browser_kit import Journal, make_certificates, mark_our_processes, processes_left
+from tests.browser_sync.sides import Both
 from tests.shop_site import Shop
 
 if TYPE_CHECKING:
@@ -110,6 +112,22 @@ def mw(_office: tuple[Runtime, Browser]) -> Runtime:
 @pytest.fixture(scope="module")
 def browser(_office: tuple[Runtime, Browser]) -> Browser:
     return _office[1]
+
+
+@pytest.fixture(scope="module")
+def bare_browser(playwright: Playwright) -> Iterator[Browser]:
+    """A browser without us, to compare with."""
+    started = playwright.chromium.launch(**bare_options())
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def both(
+    playwright: Playwright, bare_browser: Browser, browser: Browser, mw: Runtime, run: Run, tmp_path: Path
+) -> Both:
+    """Does some work in a bare and in a guarded browser and compares what came of it."""
+    return Both(playwright, bare_browser, browser, (mw, run), tmp_path)
 
 
 @pytest.fixture
