@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-Unit = Literal["ms", "µs", "ratio", "count"]
+Unit = Literal["ms", "µs", "ratio", "count", "MB"]
 Interval = tuple[float, float]
 """Start and end in seconds of ``time.perf_counter``, which all threads of a process share."""
 
-_SCALE: dict[Unit, float] = {"ms": 1e3, "µs": 1e6, "ratio": 1.0, "count": 1.0}
+_SCALE: dict[Unit, float] = {"ms": 1e3, "µs": 1e6, "ratio": 1.0, "count": 1.0, "MB": 1.0}
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Row:
         table: Heading that it stands under.
         what: What was measured.
         unit: Of the figures.
-        median: The figure; of ``total`` the sum.
+        median: The figure; of ``total`` the sum, of ``longest`` the longest.
         p10: 10th percentile; ``None`` for a ratio.
         p90: 90th percentile; ``None`` for a ratio.
         count: Number of samples.
@@ -72,9 +72,14 @@ def ratio(table: str, what: str, samples: Sequence[float], base: Sequence[float]
     return Row(table, what, "ratio", found, None, None, min(len(samples), len(base)), limit)
 
 
-def total(table: str, what: str, samples: Sequence[float]) -> Row:
+def total(table: str, what: str, samples: Sequence[float], *, limit: float | None = None) -> Row:
     """The row of something that is counted over all samples."""
-    return Row(table, what, "count", sum(samples), None, None, len(samples))
+    return Row(table, what, "count", sum(samples), None, None, len(samples), limit)
+
+
+def longest(table: str, what: str, samples: Sequence[float], *, limit: float | None = None) -> Row:
+    """The row of the longest of all samples, in milliseconds; a median would hide what happened once."""
+    return Row(table, what, "ms", max(samples) * _SCALE["ms"], None, None, len(samples), limit)
 
 
 def covered_s(intervals: Iterable[Interval]) -> float:

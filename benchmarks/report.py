@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 EXPLAINED = {
     "Clicks": "benchmarks.clicks",
     "Page load": "benchmarks.page_load",
+    "Download": "benchmarks.download",
+    "Load": "benchmarks.load",
     "Recovery": "benchmarks.recovery",
     "Contexts that nobody wrapped": "benchmarks.unwrapped",
 }

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks import clicks, page_load, recovery, unwrapped
+from benchmarks import clicks, download, load, page_load, recovery, unwrapped
 from benchmarks.reporting import Reporter
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ BENCHMARKS: dict[str, Callable[[int, Path, Reporter], None]] = {
     "clicks-sync": partial(clicks.measure, "sync"),
     "clicks-async": partial(clicks.measure, "async"),
     "page-load": page_load.measure,
+    "download": download.measure,
+    "load": load.measure,
     "recovery-sqlite": recovery.measure_sqlite,
     "recovery-postgresql": recovery.measure_postgres,
     "unwrapped-sync": partial(unwrapped.measure, "sync"),
