@@ -24,6 +24,7 @@ from playwright.sync_api import sync_playwright
 
 import browsermw
 from browsermw import faults
+from tests.browser_kit import plain_launch
 
 TELL_FAILURE = """addEventListener("DOMContentLoaded", () => {
   const result = document.getElementById("result");
@@ -58,11 +59,14 @@ def arm(stop: list[str] | None) -> None:
 
 
 def opened(spec: dict[str, Any]) -> browsermw.Runtime:
-    policy = browsermw.Policy(minimum_wire="attached" if spec["cdp"] else "sealed", **spec["policy"])
+    wire: Any = "routed" if spec["routed"] else "attached" if spec["cdp"] else "sealed"
+    policy = browsermw.Policy(minimum_wire=wire, **spec["policy"])
     return browsermw.open(spec["ledger"], runtime=spec["runtime"], policy=policy)
 
 
-def launch_options(mw: browsermw.Runtime) -> dict[str, Any]:
+def launch_options(spec: dict[str, Any], mw: browsermw.Runtime) -> dict[str, Any]:
+    if spec["routed"]:
+        return plain_launch()
     options = mw.launch_options(headless=True)
     port = next(arg for arg in options["args"] if arg.startswith("--remote-debugging-port=")).partition("=")[2]
     say(browser=int(port))
@@ -97,12 +101,12 @@ def work_sync(spec: dict[str, Any]) -> None:
             mw.attach(spec["cdp"])
             browser = p.chromium.connect_over_cdp(spec["cdp"])
         else:
-            browser = p.chromium.launch(**launch_options(mw))
+            browser = p.chromium.launch(**launch_options(spec, mw))
         for job in spec["jobs"]:
             try:
                 with mw.run(job["run"]) as run:
                     doubts = Doubts(mw, run)
-                    context = browser.new_context(ignore_https_errors=True)
+                    context = browser.new_context(ignore_https_errors=True, service_workers="block")
                     context.add_init_script(TELL_FAILURE)
                     page = run.wrap(context).new_page()
                     for step in spec["steps"]:
@@ -129,12 +133,12 @@ async def work_async(spec: dict[str, Any]) -> None:
             mw.attach(spec["cdp"])
             browser = await p.chromium.connect_over_cdp(spec["cdp"])
         else:
-            browser = await p.chromium.launch(**launch_options(mw))
+            browser = await p.chromium.launch(**launch_options(spec, mw))
         for job in spec["jobs"]:
             try:
                 async with mw.run(job["run"]) as run:
                     doubts = Doubts(mw, run)
-                    context = await browser.new_context(ignore_https_errors=True)
+                    context = await browser.new_context(ignore_https_errors=True, service_workers="block")
                     await context.add_init_script(TELL_FAILURE)
                     page = await run.wrap(context).new_page()
                     for step in spec["steps"]:

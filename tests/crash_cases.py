@@ -13,6 +13,7 @@ import pytest
 
 from browsermw.faults import Point
 from browsermw.protocol.phases import Phase
+from browsermw.protocol.recovery import Wire
 from tests.crashes import PATIENCE_S, Job, order_fetch, order_form, wait_until
 from tests.socket_server import SocketServer
 from tests.streamlit_site import BUTTON, StreamlitSite
@@ -253,3 +254,42 @@ class KilledInAStreamlitApplication:
             assert (doubt.effect.channel, doubt.effect.url) == ("WebSocket", f"ws{site.url[4:]}/_stcore/stream")
             assert bench.again(job) == ["Quarantined"]
             assert site.order_count() == 3
+
+
+class KilledOnRoutes:
+    """On the wire ``routed`` a dying Playwright may let go of what it held: what is not known is in doubt."""
+
+    def test_what_was_sent_is_quarantined_and_never_sent_again(self, bench: Bench, shop: Shop) -> None:
+        for path, job in (
+            ("/order-never", order_form(shop, "/order-never", "by-form")),
+            ("/api/never", order_fetch(shop, "#pay-never", "by-fetch")),
+        ):
+            bench.has_sent(job, shop, path, routed=True).crashes()
+            with bench.looks(job.run) as (_, run):
+                (doubt,) = run.quarantined
+                assert doubt.effect is not None
+                assert (doubt.effect.method, doubt.effect.url) == ("POST", shop.url + path)
+                assert doubt.action.wire is Wire.ROUTED
+            assert bench.again(job, routed=True) == ["Quarantined"]
+            assert shop.count(path) == 1
+
+    def test_a_click_whose_request_was_held_is_in_doubt(self, bench: Bench, shop: Shop) -> None:
+        job = order_form(shop)
+        bench.stopped_at(job, Point.GATE_HOLDS, "POST", routed=True).crashes()
+        with bench.looks(RUN) as (_, run):
+            (doubt,) = run.quarantined
+            assert doubt.effect is None
+            assert (doubt.action.target, doubt.action.phase, doubt.action.wire) == (
+                "#send",
+                Phase.NEEDS_REVIEW,
+                Wire.ROUTED,
+            )
+            assert "routed wire" in doubt.reason
+        assert bench.again(job, routed=True) == ["Quarantined"]
+
+    def test_a_recorded_answer_is_read_and_not_sent_again(self, bench: Bench, shop: Shop) -> None:
+        job = order_form(shop)
+        bench.stopped_at(job, Point.LEDGER_BEFORE_COMMIT, "close_action", routed=True).crashes()
+        answered_effect(bench, shop, "/order")
+        assert bench.again(job, routed=True) == ["EffectRefused"]
+        assert shop.count("/order") == 1

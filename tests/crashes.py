@@ -71,6 +71,7 @@ class Spec:
             at the claim; ``observed`` to take its result.
         stop: Fault point, and its detail where that matters; armed before the click.
         cdp: Debugging address of a browser that somebody else started.
+        routed: Whether its browser has no gate, so that Playwright's routes have to do.
         speaks: Where the named pipe is made into which it speaks.
         policy: Keys of its policy.
     """
@@ -82,6 +83,7 @@ class Spec:
     steps: tuple[str, ...]
     stop: tuple[str, ...] | None
     cdp: str | None
+    routed: bool
     speaks: str
     policy: dict[str, Any]
 
@@ -209,19 +211,20 @@ class Bench:
         stop: Sequence[Point | str] | None = None,
         steps: Sequence[str] = ("click",),
         cdp: str | None = None,
+        routed: bool = False,
         policy: dict[str, Any] | None = None,
     ) -> Agent:
         """Start an agent; see ``Spec``."""
         where = tuple(map(str, stop)) if stop is not None else None
         speaks = str(self._folder / f"agent-{len(self._agents)}")
-        spec = Spec(self.flavour, self.ledger, RUNTIME, jobs, tuple(steps), where, cdp, speaks, policy or {})
+        spec = Spec(self.flavour, self.ledger, RUNTIME, jobs, tuple(steps), where, cdp, routed, speaks, policy or {})
         agent = Agent(self._nest, spec)
         self._agents.append(agent)
         return agent
 
-    def stopped_at(self, job: Job, point: Point, *detail: str, cdp: str | None = None) -> Agent:
+    def stopped_at(self, job: Job, point: Point, *detail: str, cdp: str | None = None, routed: bool = False) -> Agent:
         """Start an agent and wait until it stands at that fault point."""
-        agent = self.starts(job, stop=(point, *detail), cdp=cdp)
+        agent = self.starts(job, stop=(point, *detail), cdp=cdp, routed=routed)
         agent.hears("reached")
         return agent
 
@@ -232,9 +235,11 @@ class Bench:
         shop.wait_for(path, count, timeout_s=PATIENCE_S)
         return agent
 
-    def again(self, *jobs: Job, steps: Sequence[str] = ("click",), cdp: str | None = None) -> list[str]:
+    def again(
+        self, *jobs: Job, steps: Sequence[str] = ("click",), cdp: str | None = None, routed: bool = False
+    ) -> list[str]:
         """Do the jobs in a restarted agent, to its end; see ``Agent.finishes``."""
-        return self.starts(*jobs, steps=steps, cdp=cdp).finishes()
+        return self.starts(*jobs, steps=steps, cdp=cdp, routed=routed).finishes()
 
     @contextmanager
     def looks(self, run_id: str, runtime: str = RUNTIME) -> Iterator[tuple[Runtime, Run]]:

@@ -10,6 +10,7 @@ from tests.crash_cases import KilledBesideASocket as TestKilledBesideASocket
 from tests.crash_cases import KilledHolding as TestKilledHolding
 from tests.crash_cases import KilledInACheckpoint as TestKilledInACheckpoint
 from tests.crash_cases import KilledInAStreamlitApplication as TestKilledInAStreamlitApplication
+from tests.crash_cases import KilledOnRoutes as TestKilledOnRoutes
 from tests.crash_cases import KilledWithTheAnswer as TestKilledWithTheAnswer
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "TestKilledHolding",
     "TestKilledInACheckpoint",
     "TestKilledInAStreamlitApplication",
+    "TestKilledOnRoutes",
     "TestKilledWithTheAnswer",
 ]
 
