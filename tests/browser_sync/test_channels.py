@@ -1,7 +1,7 @@
 """Every channel on every engine that works: what became of it at the server is what the table expects.
 
 The suite itself is the package's (``browsermw.testing.channels``), because ``browsermw doctor`` runs it too. An
-engine's channels share one browser; each has a run and a context of its own.
+engine's channels share one browser, and most of them a page.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import socket
 from typing import TYPE_CHECKING, Any
@@ -89,14 +88,20 @@ def test_a_frame_that_breaks_off_is_no_frame(shop: Shop) -> None:
     assert shop.count("/sink/cut.*", "FRAME") == 1
 
 
-def test_a_datagram_counts_for_the_page_that_was_shown_last(shop: Shop) -> None:
+@pytest.mark.parametrize(
+    ("payload", "name"),
+    [(bytes(4) + bytes.fromhex("2112a442") + bytes(12), "webrtc"), (b"\xc0" + bytes(1199), "webtransport")],
+    ids=["STUN", "QUIC"],
+)
+def test_a_datagram_counts_for_the_last_page_of_its_kind(shop: Shop, payload: bytes, name: str) -> None:
+    ask(f"{shop.url}/channels/webtransport?nonce=udp")
     page, _ = ask(f"{shop.url}/channels/webrtc?nonce=udp")
     found = re.search(r"stun:127\.0\.0\.1:(\d+)", page)
     assert found is not None
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-        sender.sendto(os.urandom(20), ("127.0.0.1", int(found[1])))
-    [datagram] = shop.wait_for("/sink/udp.webrtc", method="DATAGRAM")
-    assert datagram["body_length"] == 20
+        sender.sendto(payload, ("127.0.0.1", int(found[1])))
+    [datagram] = shop.wait_for(f"/sink/udp.{name}", method="DATAGRAM")
+    assert datagram["body_length"] == len(payload)
 
 
 def test_every_channel_that_a_page_fires_has_one(shop: Shop) -> None:

@@ -6,7 +6,8 @@ what they are fired on. The tests and ``browsermw doctor`` run it; nothing else 
 
 from browsermw.testing.channels.engines import OPENERS, opened
 from browsermw.testing.channels.expected import expected
-from browsermw.testing.channels.measuring import Measured, Place, measure
+from browsermw.testing.channels.measuring import Measured, measure
+from browsermw.testing.channels.place import Place
 from browsermw.testing.channels.states import Engine, State
 from browsermw.testing.channels.table import BY_NAME, CHANNELS, Channel
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import browsermw
 from browsermw.policy import Policy
-from browsermw.testing.channels.measuring import Place
+from browsermw.testing.channels.place import Place
 from browsermw.testing.channels.states import Engine
 from browsermw.wire.launch import free_port, local_browser
 
@@ -37,8 +37,8 @@ def opened(engine: Engine, playwright: Playwright, shop: Shop, folder: Path) -> 
         shop: A running shop.
         folder: Where the ledger may lie; it must exist.
     """
-    with OPENERS[engine](playwright, folder) as (mw, browser):
-        yield Place(mw, browser.new_context, browser.new_context().new_page(), shop)
+    with OPENERS[engine](playwright, folder) as (mw, browser), Place(mw, browser.new_context, shop) as place:
+        yield place
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from playwright.sync_api import FilePayload
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from playwright.sync_api import APIRequestContext, BrowserContext, Page
+    from playwright.sync_api import APIRequestContext, Page
 
     Fire = Callable[["Stage"], object]
 
@@ -26,12 +26,10 @@ class Stage:
     """One channel's place in one guarded context.
 
     Attributes:
-        context: The guarded context.
-        page: The channel's page, loaded and ready.
+        page: The channel's page in a guarded context, loaded and ready.
         sink_url: Where the effect is to arrive.
     """
 
-    context: BrowserContext
     page: Page
     sink_url: str
 
@@ -70,7 +68,7 @@ def click_and_close(stage: Stage) -> None:
 
 def by_context(verb: str) -> Fire:
     """Call ``context.request``."""
-    return lambda stage: _call(stage.context.request, verb, stage.sink_url)
+    return lambda stage: _call(stage.page.context.request, verb, stage.sink_url)
 
 
 def by_page(verb: str) -> Fire:

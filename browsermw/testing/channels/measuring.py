@@ -1,8 +1,7 @@
 """Fires a channel and measures what became of it: the server's count against the ledger's records.
 
-The tests and ``browsermw doctor`` call ``measure`` for one channel after another. Each has a run and a context of its
-own, so that a doubt of one cannot refuse the next. The verdict rests on what arrived at the shop; the ledger alone is
-never believed.
+The tests and ``browsermw doctor`` call ``measure`` for one channel after another. The verdict rests on what arrived at
+the shop; the ledger alone is never believed.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import secrets
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -17,41 +17,21 @@ from typing import TYPE_CHECKING, Any
 from playwright.sync_api import Error as PlaywrightError
 
 from browsermw.errors import BrowsermwError
-from browsermw.hooks.waiting import wait_through
 from browsermw.protocol.effect_rules import SAFE_METHODS
 from browsermw.protocol.phases import Phase
 from browsermw.testing.channels.firing import Stage
 from browsermw.testing.channels.states import State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from playwright.sync_api import BrowserContext, Page
+    from playwright.sync_api import Page
 
     from browsermw.models import Effect
-    from browsermw.runtime import Runtime
+    from browsermw.testing.channels.place import Place
     from browsermw.testing.channels.table import Channel
-    from browsermw.testing.shop_site import Shop
 
-ACTION_LIMIT_MS = 30_000
 SOCKET_CHANNEL = "WebSocket"
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where channels are fired.
-
-    Attributes:
-        mw: An open runtime.
-        new_context: Makes a context in a browser that the runtime guards.
-        keeper: A page that no channel touches; waiting through it keeps Playwright's handlers running.
-        shop: A running shop.
-    """
-
-    mw: Runtime
-    new_context: Callable[[], BrowserContext]
-    keeper: Page
-    shop: Shop
 
 
 @dataclass(frozen=True)
@@ -73,34 +53,26 @@ def measure(channel: Channel, place: Place) -> Measured:
     """Fire a channel once and say what became of it."""
     started_s = time.monotonic()
     nonce = secrets.token_hex(4)
-    run_id = f"channel-{channel.name}-{nonce}"
     sinks = f"/sink/{nonce}.*"
-    with place.mw.run(run_id) as run:
-        context = run.wrap(place.new_context())
-        context.set_default_timeout(ACTION_LIMIT_MS)
-        try:
-            raised = _fire(channel, context, place.shop.url, nonce)
-            _await_arrivals(channel, place, sinks)
-        finally:
-            context.close()
+    with place.page(alone=channel.alone) as (run_id, page):
+        raised = _fire(channel, page, place.shop.url, nonce)
+        _await_arrivals(channel, place, sinks)
+    arrivals = place.shop.arrivals(sinks)
     effects = [
         effect
         for action in place.mw.ledger_call("actions", run_id)
         for effect in action.effects
         if f"/sink/{nonce}." in effect.url
     ]
-    arrivals = place.shop.arrivals(sinks)
-    return Measured(
-        judge(arrivals, effects), _evidence(arrivals, effects, raised), round(time.monotonic() - started_s, 2)
-    )
+    took_s = round(time.monotonic() - started_s, 2)
+    return Measured(judge(arrivals, effects), _evidence(arrivals, effects, raised), took_s)
 
 
-def _fire(channel: Channel, context: BrowserContext, shop_url: str, nonce: str) -> str:
-    page = context.new_page()
-    page.goto(f"{shop_url}/channels/{channel.name}?nonce={nonce}")
-    page.wait_for_selector("body[data-ready]", state="attached")
+def _fire(channel: Channel, page: Page, shop_url: str, nonce: str) -> str:
     try:
-        channel.fire(Stage(context, page, f"{shop_url}/sink/{nonce}.{channel.name}"))
+        page.goto(f"{shop_url}/channels/{channel.name}?nonce={nonce}")
+        page.wait_for_selector("body[data-ready]", state="attached")
+        channel.fire(Stage(page, f"{shop_url}/sink/{nonce}.{channel.name}"))
     except (BrowsermwError, PlaywrightError) as error:
         return f"{type(error).__name__}: {str(error).splitlines()[0]}"
     return ""
@@ -110,10 +82,8 @@ def _await_arrivals(channel: Channel, place: Place, sinks: str) -> None:
     """Wait for what must arrive; whatever else comes of it is seen in the count."""
     with ThreadPoolExecutor(1) as aside:
         wait = aside.submit(place.shop.wait_for, sinks, channel.arrivals, None, channel.limit_s)
-        try:
-            wait_through(wait, place.keeper)
-        except TimeoutError:
-            return
+        with suppress(TimeoutError):
+            place.wait(wait)
 
 
 def judge(arrivals: Sequence[dict[str, Any]], effects: Sequence[Effect]) -> State | None:

@@ -36,6 +36,7 @@ class Channel:
         fire: What sets it off.
         arrivals: How many requests, frames or datagrams tell that it is over, GETs and preflights counted too.
         limit_s: How long to wait for them; seconds.
+        alone: It needs a context of its own, because it leaves something behind there.
     """
 
     name: str
@@ -43,10 +44,11 @@ class Channel:
     fire: Fire = click
     arrivals: int = 1
     limit_s: float = 8.0
+    alone: bool = False
 
 
-def _all(group: str, *names: str, arrivals: int = 1) -> tuple[Channel, ...]:
-    return tuple(Channel(name, group, arrivals=arrivals) for name in names)
+def _all(group: str, *names: str, arrivals: int = 1, alone: bool = False) -> tuple[Channel, ...]:
+    return tuple(Channel(name, group, arrivals=arrivals, alone=alone) for name in names)
 
 
 SCRIPTS = "page scripts"
@@ -71,21 +73,21 @@ CHANNELS: tuple[Channel, ...] = (
     Channel("popup-of-popup", WINDOWS, click_in_popup),
     *_all(WINDOWS, "iframe-same-origin", "iframe-cross-origin", "iframe-srcdoc", "iframe-sandboxed"),
     *_all(WORKERS, "dedicated-worker", "blob-worker", "nested-worker", "shared-worker"),
-    *_all(WORKERS, "service-worker-relays", "service-worker-sends", "service-worker-sync"),
-    Channel("service-worker-alone", WORKERS, click_and_close),
+    *_all(WORKERS, "service-worker-relays", "service-worker-sends", "service-worker-sync", alone=True),
+    Channel("service-worker-alone", WORKERS, click_and_close, alone=True),
     *_all(REDIRECTS, "redirect-307", "redirect-308", "redirect-307-other-host", "redirect-308-other-host", arrivals=2),
     # The browser hands a held body to the gate as text, three times its size.
-    Channel("upload-50-mb", UPLOADS, limit_s=45.0),
+    Channel("upload-50-mb", UPLOADS, limit_s=45.0, alone=True),
     *_all(UPLOADS, "multipart-blob"),
     Channel("file-chooser", UPLOADS, choose_file),
     *_all(UPLOADS, "streaming-body"),
     *_all(SOCKETS, "websocket-before", "websocket-after", "websocket-worker", arrivals=2),
-    *_all(SOCKETS, "webtransport", "webrtc"),
+    *_all(SOCKETS, "webtransport", "webrtc", alone=True),
     *_all(READS, "event-source", arrivals=2),
     *_all(READS, "prefetch", "prerender"),
     *(Channel(f"context-request-{verb}", CALLS, by_context(verb)) for verb in VERBS),
     *(Channel(f"page-request-{verb}", CALLS, by_page(verb)) for verb in VERBS),
-    Channel("route-fetch", CALLS, by_route),
+    Channel("route-fetch", CALLS, by_route, alone=True),
 )
 
 BY_NAME = {channel.name: channel for channel in CHANNELS}
