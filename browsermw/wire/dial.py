@@ -218,7 +218,9 @@ async def _resolve(host: str, port: int) -> list[_Address]:
     """
     name = "localhost" if host.endswith(".localhost") else host
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(name, port, type=socket.SOCK_STREAM)
+        found = _as_address(name, port) or await asyncio.get_running_loop().getaddrinfo(
+            name, port, type=socket.SOCK_STREAM
+        )
     except UnicodeError as error:  # a label that is empty or too long
         raise socket.gaierror(socket.EAI_NONAME, "not a host name") from error
     families: dict[int, list[_Address]] = {}
@@ -226,6 +228,18 @@ async def _resolve(host: str, port: int) -> list[_Address]:
         families.setdefault(family, []).append((family, address))
     longest = max(len(addresses) for addresses in families.values())
     return [group[turn] for turn in range(longest) for group in families.values() if turn < len(group)]
+
+
+def _as_address(host: str, port: int) -> list[Any]:
+    """What an address stands for; nothing for a name.
+
+    The loop looks names up in a few threads, and a name that no server answers for keeps one for many seconds. An
+    address must not wait behind it.
+    """
+    try:
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except (socket.gaierror, UnicodeError):
+        return []
 
 
 async def _connect_address(family: int, address: tuple[Any, ...]) -> socket.socket:
