@@ -2,7 +2,8 @@
 
 Counted: from the script that begins it to the end of Playwright's ``download.path()``, as the agent sees it, and how
 much the memory of the agent's process (with gate, relay and ledger in it) rose meanwhile: at its peak, and afterwards.
-The shop makes the bytes as it sends them; the file is deleted before the next one is fetched.
+Beside it the processor time of that process, which is what is added where all processors are busy anyway. The
+shop makes the bytes as it sends them; the file is deleted before the next one is fetched.
 
 The four cases take turns in random order in one run. A tenth as many rounds as other benchmarks have samples.
 """
@@ -74,7 +75,9 @@ def _by_turns(shop: Shop, pages: dict[str, Page], rounds: int, reporter: Reporte
     for done in range(rounds):
         for side, method in dice.sample(cases, len(cases)):
             before_mb = _forget()
+            processor_s = time.process_time()
             samples[side, method, "time"].append(_download(pages[side], shop, method))
+            samples[side, method, "processor"].append(time.process_time() - processor_s)
             if before_mb is not None:
                 samples[side, method, "peak"].append(memory.peak_mb() - before_mb)
                 samples[side, method, "kept"].append(memory.resident_mb() - before_mb)
@@ -106,6 +109,10 @@ def _report(samples: Samples, reporter: Reporter) -> None:
         for side, taken in times.items():
             reporter.row(row(TABLE, f"{method}, {side}", taken))
         reporter.row(ratio(TABLE, f"{method}, guarded / bare", times["guarded"], times["bare"], limit=LIMIT))
+        for side in times:
+            reporter.row(
+                row(TABLE, f"{method}, processor time of our process, {side}", samples[side, method, "processor"])
+            )
         for what, said in (("peak", "memory at its peak"), ("kept", "memory afterwards")):
             for side in ("bare", "guarded"):
                 if grown := samples[side, method, what]:

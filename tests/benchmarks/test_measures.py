@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.machine import Machine
-from benchmarks.measures import Row, covered_s, ratio, row, summed_s, total
+from benchmarks.measures import Row, covered_s, longest, ratio, row, summed_s, total
 from benchmarks.report import Report, markdown
 
 
@@ -25,6 +25,13 @@ def test_a_row_is_the_median_in_its_unit_with_its_spread() -> None:
 def test_a_ratio_is_that_of_the_medians_and_is_held_against_its_mark() -> None:
     found = ratio("t", "w", [3.0, 4.0, 50.0], [2.0, 2.0, 2.0], limit=1.3)
     assert (found.median, found.is_met) == (2.0, False)
+
+
+def test_what_may_not_happen_once_is_held_against_its_mark() -> None:
+    assert total("t", "lost", [0.0, 0.0], limit=0).is_met
+    assert not total("t", "lost", [0.0, 1.0], limit=0).is_met
+    found = longest("t", "stall", [0.001, 0.2, 0.002], limit=100)
+    assert (found.median, found.unit, found.count, found.is_met) == (200.0, "ms", 3, False)
 
 
 def test_the_page_shows_marks_figures_and_what_is_counted() -> None:
