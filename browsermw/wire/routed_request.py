@@ -25,7 +25,7 @@ _KEEPS_METHOD_BUT_POST = frozenset({301, 302})
 
 
 def held_request(
-    request: Any, changes: Mapping[str, Any], *, context_id: str, pages: tuple[Target, ...], repeats: bool
+    request: Any, changes: Mapping[str, Any], *, context_id: str, pages: tuple[Target, ...]
 ) -> HeldRequest:
     """Describe a request that waits in a route.
 
@@ -34,7 +34,6 @@ def held_request(
         changes: What the user's ``Route.continue_`` asks to be sent instead.
         context_id: The engine's name for its context.
         pages: The page and its openers; empty where nobody can tell.
-        repeats: Whether a reload or a step in the history sends it again.
     """
     url = str(changes.get("url") or request.url)
     headers = changes.get("headers") or request.headers
@@ -47,7 +46,7 @@ def held_request(
         channel="Document" if request.is_navigation_request() else _CHANNELS.get(request.resource_type, "Other"),
         context_id=context_id,
         pages=pages,
-        repeats=repeats,
+        repeats=False,
         continues=None,
         origin=origin_of(url),
     )

@@ -207,6 +207,9 @@ def test_a_reload_that_would_send_the_form_again_is_refused(page: Page, shop: Sh
     with pytest.raises(EffectRefused, match="reload"):
         page.reload()
     assert (shop.count("/order-page"), journal.phases()) == (1, ["OBSERVED", "REFUSED"])
+    page.goto(f"{shop.url}/form?action=/order-page")
+    page.click("#send")
+    expect(page.locator("#reference")).to_have_text("ORD-0002")
 
 
 @pytest.mark.usefixtures("_disarmed")
