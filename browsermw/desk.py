@@ -158,6 +158,7 @@ class Desk(GateDesk):
         if effect_id is None or effect_id not in run.in_flight:
             return None
         scope, effect = run.in_flight[effect_id]
+        await asyncio.sleep(0)  # so that the relay has read what the driver wrote before it gave up
         reached = self._reached(run, ask)
         seen = SeenAnswer(ask.url, status=ask.status, headers=ask.headers, error=ask.failed, reached=reached)
         known = answer_from(self._policy, effect.method, seen)

@@ -115,9 +115,9 @@ def outcome_of_error(reason: str, *, reached: bool | None) -> Outcome:
 
     Args:
         reason: CDP error reason, or the text of Playwright's ``request.failure``.
-        reached: Whether the relay had a connection to that host and port at any moment since the release, one that
-            was open before it included; ``None`` without a relay. Behind a relay every connection error looks the
-            same to the browser (field note 14), so the relay's own knowledge decides.
+        reached: Whether the relay carried anything that may be a request to that host and port since the release,
+            also on a connection that was open before it; ``None`` without a relay. Behind a relay every connection
+            error looks the same to the browser (field note 14), so the relay's own knowledge decides.
     """
     if reached is False:
         return Outcome.NOT_SENT

@@ -380,7 +380,7 @@ class GuardedBrowser:
         return list(answer["cookies"])
 
     def reached(self, host: str, port: int, *, since: float) -> bool | None:
-        """Whether the relay had a connection there since that loop time; ``None`` without a relay."""
+        """Whether a request can have gone there since that loop time; ``None`` without a relay."""
         return None if self._relay is None else self._relay.reached(host, port, since=since)
 
     async def close(self) -> None:

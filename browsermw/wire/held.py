@@ -83,7 +83,7 @@ class SeenAnswer:
         status: HTTP status.
         headers: Response headers in order.
         error: CDP ``Network.ErrorReason``, such as ``ConnectionReset``.
-        reached: Whether the relay had a connection to the host since the release; ``None`` without a relay.
+        reached: Whether a request can have gone through the relay to the host since; ``None`` without a relay.
         never_left: The browser said before the release took effect that the request is gone.
         sent: It was handed over, and nothing ever answers it: a message on a WebSocket.
     """

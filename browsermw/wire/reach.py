@@ -36,7 +36,7 @@ class Reach:
         return self._records.setdefault((host.strip("[]").lower(), port), _Record())
 
     def touched(self, host: str, port: int, at: float) -> None:
-        """A connection was established, or carried the browser's bytes there."""
+        """A connection carried there what may be a request of the browser's, or a part of one."""
         self._of(host, port).last_reached_at = at
 
     def failed(self, host: str, port: int, kind: str, at: float) -> None:
@@ -45,7 +45,7 @@ class Reach:
         record.last_failure, record.last_failure_at = kind, at
 
     def reached(self, host: str, port: int, since: float) -> bool:
-        """Whether anything can have gone there since."""
+        """Whether a request can have gone there since."""
         return self._of(host, port).last_reached_at >= since
 
     def failure(self, host: str, port: int, since: float) -> str | None:

@@ -128,7 +128,7 @@ class Relay:
             tunnel.cut()
 
     def reached(self, host: str, port: int, *, since: float) -> bool:
-        """Whether anything can have gone to a target since a moment.
+        """Whether a request can have gone to a target since a moment.
 
         Args:
             host: A host name or address, as in the URL.
@@ -136,7 +136,9 @@ class Relay:
             since: A moment of ``loop.time()``.
 
         Returns:
-            True if a connection there was established, or carried the browser's bytes, at or after `since`.
+            True if a connection there carried bytes of the browser's at or after `since`, other than those by which
+            TLS is agreed on or refused. Bytes that were on their way to the relay before the browser gave up count
+            once they were read, which is in the loop's next turn at the latest.
         """
         return self.reach.reached(host, port, since)
 

@@ -14,10 +14,12 @@ What the relay can read of a connection:
 
 * Plain HTTP: the answer's head. It is passed on whole or not at all, so a torn head never counts as an
 answer.
-* TLS: the sizes of records. A server that closes in good order says farewell first, in an alert record that
-  looks like application data of two bytes; let through, it has the effect of a close. HTTP/2 is told by the
-  client's first record, its preface, which is shorter than any HTTP/1.1 request; there answers to other
-  requests say nothing about the effect.
+* TLS: the kinds and sizes of records. A server that closes in good order says farewell first, in an alert
+record that looks like application data of two bytes; let through, it has the effect of a close. A browser
+that does not believe the certificate sends such an alert and nothing else, and no request is as short as
+that (measured for TLS 1.2 and 1.3, for Chromium and for Playwright's driver). HTTP/2 is told by the client's
+first record, its preface, which is shorter than any HTTP/1.1 request; there answers to other requests say
+nothing about the effect.
 """
 
 from __future__ import annotations
@@ -67,10 +69,12 @@ class Exchange:
     Attributes:
         over: The server has said that it will close (or, with a 408, that the browser should try again)
             while an effect is in doubt; nothing more of it may reach the browser but `ending`.
+        may_hold_request: The browser has sent what may be a request, or a part of one.
     """
 
     def __init__(self) -> None:
         self.over = False
+        self.may_hold_request = False
         self._is_tls: bool | None = None  # None until the browser speaks
         self._is_opaque = False  # a WebSocket, or what cannot be read
         self._is_answered = False  # since the browser's last bytes
@@ -81,6 +85,7 @@ class Exchange:
         self._is_multiplexed: bool | None = None  # None until the browser's first request record
         self._is_server_encrypted = False
         self._is_browser_encrypted = False
+        self._data_size = 0  # of the browser's application data, until it is more than an alert's
 
     def sent(self, chunk: bytes, at: float) -> None:
         """The browser's bytes go out to the server.
@@ -95,6 +100,7 @@ class Exchange:
             self._watch_for_requests(chunk)
             if self._is_multiplexed is None:
                 return  # a handshake carries no request
+        self.may_hold_request = True
         self._is_answered = False
         self._last_request_at = at
 
@@ -210,13 +216,17 @@ class Exchange:
         records.rest_size -= at
         while (end := records.next(stream, at)) is not None:
             if records.kind == _APPLICATION:
+                self._data_size += records.size
                 if self._is_browser_encrypted or not self._is_server_encrypted:
                     self._is_multiplexed = records.size < _MAX_PREFACE_SIZE
                     return
                 self._is_browser_encrypted = True  # that was the handshake's last record
             records.rest_size = max(0, end - len(stream))
             at = min(end, len(stream))
-        records.torn_head = stream[at:] if len(stream) - at < _RECORD_HEAD_SIZE else b""
+        is_torn = len(stream) - at < _RECORD_HEAD_SIZE
+        records.torn_head = stream[at:] if is_torn else b""
+        if self._data_size > _MAX_FAREWELL_SIZE or not is_torn:
+            self.may_hold_request = True
 
 
 def _head_end(stream: bytes) -> int:

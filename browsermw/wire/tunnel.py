@@ -167,7 +167,8 @@ class Tunnel(asyncio.Protocol):
         assert target is not None
         at = self._loop.time()
         self._exchange.sent(chunk, at)
-        self._owner.reach.touched(target.host, target.port, at)
+        if self._exchange.may_hold_request:
+            self._owner.reach.touched(target.host, target.port, at)
         self._owner.forwarded_byte_count += len(chunk)
         server.write(chunk)
 
@@ -193,10 +194,7 @@ class Tunnel(asyncio.Protocol):
         if self._is_over:
             _reset(transport)
             return
-        target = self._handshake.target
-        assert target is not None
         self._server = transport
-        self._owner.reach.touched(target.host, target.port, self._loop.time())
         transport.set_write_buffer_limits(high=_WRITE_BUFFER_SIZE)
         self._browser.write(socks.reply(socks.GRANTED))
         if self._handshake.surplus:

@@ -9,12 +9,13 @@ import pytest
 from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import expect
 
-from browsermw import BrowsermwError
+from browsermw import BrowsermwError, OutcomeUnknown
 from tests.browser_kit import Journal, StaleServer, closed_port
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
+    from browsermw import Run
     from tests.shop_site import Shop
 
 FETCH = "url => fetch(url, {method: 'POST', mode: 'no-cors', body: 'item=x'}).then(() => 'answered', () => 'failed')"
@@ -122,10 +123,35 @@ def test_a_name_that_does_not_resolve_is_not_sent(page: Page, shop: Shop, journa
     assert journal.phases() == ["ABANDONED", "ABANDONED"]
 
 
-def test_a_certificate_that_nobody_vouches_for_never_counts_as_an_answer(
+def test_what_met_a_certificate_that_nobody_vouches_for_is_not_sent(
     page: Page, shop: Shop, tls_shop: Shop, journal: Journal
 ) -> None:
-    page.goto(f"{shop.url}/checkout")
-    assert page.evaluate(FETCH, f"{tls_shop.url}/api/checkout") == "failed"
-    assert tls_shop.count("/api/checkout") == 0
-    assert journal.phases()[0] in {"ABANDONED", "NEEDS_REVIEW"}
+    page.goto(f"{shop.url}/form?action={tls_shop.url}/order")
+    for _ in range(2):
+        assert page.evaluate(FETCH, f"{tls_shop.url}/api/checkout") == "failed"
+    with pytest.raises(PlaywrightError) as refused:
+        page.context.request.post(f"{tls_shop.url}/api/checkout", data={"item": "book"})
+    assert not isinstance(refused.value, OutcomeUnknown)
+    with suppress(PlaywrightError):
+        page.click("#send")
+    effects = journal.settled(count=4)
+    assert [(str(effect.phase), str(effect.outcome)) for effect in effects] == [("ABANDONED", "not_sent")] * 4
+    assert tls_shop.count(None, None) == 0
+
+
+@pytest.mark.parametrize("sent", ["by the page", "by the driver"])
+def test_what_broke_after_a_tls_server_had_it_is_in_doubt(
+    browser: Browser, run: Run, tls_shop: Shop, journal: Journal, sent: str
+) -> None:
+    context = run.wrap(browser.new_context(ignore_https_errors=True))
+    page = context.new_page()
+    page.goto(f"{tls_shop.url}/checkout")
+    if sent == "by the page":
+        assert page.evaluate(FETCH, f"{tls_shop.url}/api/drop") == "failed"
+    else:
+        with pytest.raises(OutcomeUnknown):
+            context.request.post(f"{tls_shop.url}/api/drop", data={"item": "book"})
+    [effect] = journal.settled()
+    assert (str(effect.phase), str(effect.outcome)) == ("NEEDS_REVIEW", "unknown")
+    assert tls_shop.count("/api/drop") == 1
+    context.close()

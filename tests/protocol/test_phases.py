@@ -211,6 +211,7 @@ def test_all_that_live_effects_can_bring_about_is_in_the_action_table() -> None:
         (None, Phase.PLANNED),
         (Phase.PLANNED, Phase.ABANDONED),  # the call failed, or the boot died, without any effect
         (Phase.PLANNED, Phase.NEEDS_REVIEW),  # the boot died on a weak wire
+        (Phase.DISPATCHED, Phase.REFUSED),  # armed beside a WebSocket, and no frame followed
         (Phase.ACKNOWLEDGED, Phase.NEEDS_REVIEW),  # a further effect was dispatched and doubted in one transaction
     }
     assert {pair for pair in used if pair[0] is not pair[1]} == set(ACTION_STEPS) - by_opinion

@@ -227,6 +227,7 @@ async def test_a_slow_handshake_is_cut(relay: Relay, monkeypatch: pytest.MonkeyP
 async def test_names_are_resolved_here(relay: Relay, origin: Origin, host: str) -> None:
     relay.open()
     _, writer = await reach(relay, host, origin.port)
+    await has_asked(writer, origin)
     assert relay.reached(host, origin.port, since=0)
     writer.close()
 
@@ -240,6 +241,7 @@ async def test_ipv6_addresses_are_reached(relay: Relay) -> None:
         pytest.skip("this machine has no IPv6 loopback")
     port = server.sockets[0].getsockname()[1]
     _, writer = await reach(relay, "::1", port)
+    await has_asked(writer, origin)
     assert relay.reached("[::1]", port, since=0)
     writer.close()
     server.close()
@@ -286,6 +288,38 @@ async def test_a_dial_that_takes_too_long_is_a_timeout(monkeypatch: pytest.Monke
             assert (await asyncio.to_thread(client.recv, 10))[1] == 6
     assert relay.connect_failure("127.0.0.1", 9, since=0) == "timeout"
     await relay.close()
+
+
+async def has_asked(writer: asyncio.StreamWriter, origin: Origin) -> None:
+    reader, _ = await origin.connections.get()
+    writer.write(b"question")
+    assert await reader.readexactly(8) == b"question"
+
+
+HELLO = b"\x16\x03\x01\x00\x04" + bytes(4)
+SERVER_FLIGHT = HELLO + b"\x17\x03\x03\x00\x20" + bytes(32)
+ALERT = b"\x17\x03\x03\x00\x13" + bytes(19)
+
+
+@pytest.mark.parametrize(
+    ("hello", "rest", "reached"),
+    [(b"", b"", False), (HELLO, b"", False), (HELLO, ALERT, False), (HELLO, ALERT + ALERT, True), (b"P", b"", True)],
+    ids=["nothing", "greeting", "refused certificate", "more than that", "plain"],
+)
+async def test_a_connection_that_is_agreed_on_and_given_up_reached_nobody(
+    relay: Relay, origin: Origin, hello: bytes, rest: bytes, reached: bool
+) -> None:
+    relay.open()
+    reader, writer = await reach(relay, "127.0.0.1", origin.port)
+    far_reader, far_writer = await origin.connections.get()
+    writer.write(hello)
+    await far_reader.readexactly(len(hello))
+    far_writer.write(SERVER_FLIGHT)
+    await reader.readexactly(len(SERVER_FLIGHT))
+    writer.write(rest)
+    await far_reader.readexactly(len(rest))
+    writer.close()
+    assert relay.reached("127.0.0.1", origin.port, since=0) is reached
 
 
 async def test_only_what_the_browser_sends_counts_as_reaching(relay: Relay, origin: Origin) -> None:

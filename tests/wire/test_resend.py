@@ -146,3 +146,48 @@ def test_an_upgraded_connection_is_left_alone() -> None:
     exchange.received(b"HTTP/1.1 101 Switching Protocols\r\n\r\n", 1.0)
     exchange.sent(b"frame", 1.0)
     assert exchange.ending(1.0, is_reset=True) == b""
+
+
+_ALERT = 19
+
+
+@given(
+    records=st.lists(st.tuples(st.sampled_from([20, 21, 22, 23]), st.integers(0, 40)), max_size=6),
+    cuts=_cuts,
+)
+def test_what_a_browser_sends_before_its_first_request_is_never_more_than_an_alert(
+    records: list[tuple[int, int]], cuts: list[int]
+) -> None:
+    exchange = Exchange()
+    exchange.sent(_CLIENT_HELLO, 0.0)
+    exchange.received(_SERVER_FLIGHT, None)
+    for chunk in filter(None, pieces(b"".join(record(*it) for it in records), cuts)):
+        exchange.sent(chunk, 0.0)
+    sizes = [size for kind, size in records if kind == 23]
+    if len(sizes) < 2:
+        assert exchange.may_hold_request is (sum(sizes) > _ALERT)
+    else:
+        assert exchange.may_hold_request
+
+
+def test_whatever_follows_the_handshake_of_tls_1_2_may_be_a_request() -> None:
+    """Its alerts are told by their kind, and some ciphers of it make records as short as an alert's of TLS 1.3."""
+    exchange = Exchange()
+    exchange.sent(_CLIENT_HELLO, 0.0)
+    exchange.received(record(22, 90) + record(22, 4), None)
+    exchange.sent(record(22, 37) + record(20, 1) + record(22, 40) + record(21, 26), 0.0)
+    assert not exchange.may_hold_request
+    exchange.sent(record(23, 17), 0.0)
+    assert exchange.may_hold_request
+
+
+@pytest.mark.parametrize("sent", [_REQUEST, b"P", b"\x00", _CLIENT_HELLO + b"plain"])
+def test_what_is_no_tls_may_be_a_request(sent: bytes) -> None:
+    exchange = Exchange()
+    exchange.sent(sent, 0.0)
+    assert exchange.may_hold_request
+
+
+def test_a_connection_that_once_held_a_request_always_does() -> None:
+    exchange = encrypted(record(23, 400))
+    assert exchange.may_hold_request
