@@ -126,7 +126,7 @@ class GateDesk:
 
     async def _rule_in(self, run: GuardedRun, scope: Scope, held: HeldRequest) -> Ruling:
         if scope.by_page:
-            run.habits.add((scope.page_id, held.method, redact_url(held.url)))
+            run.habits[scope.page_id, held.method, redact_url(held.url)] = None
         refusal = _refusal_at_sight(held)
         plan = self._effect_plan(scope, held, channel=held.channel, refusal=refusal, continues=held.continues)
         return await self._dispatch(run, scope, plan, held.context_id)

@@ -10,6 +10,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
+from browsermw.newest import Newest
 from browsermw.protocol.recovery import Wire
 
 if TYPE_CHECKING:
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from browsermw.ledger.contract import Grant
     from browsermw.models import Effect
     from browsermw.wire.engine import Engine
+
+
+HABIT_LIMIT = 2000
+HOP_LIMIT = 200
+"""Redirects whose next request is on its way; one that never comes must not be waited for in memory."""
 
 
 @dataclass(eq=False)
@@ -113,8 +119,8 @@ class GuardedRun:
         scopes: Open actions, oldest first.
         in_flight: Effects that left and are unanswered: id to action and record.
         context_of_effect: Browser context of each effect in flight; ``None`` where Playwright's driver sent it.
-        habits: What pages were seen to send by themselves: page, method and redacted URL.
-        hops: Actions of effects that were answered by a redirect which repeats them.
+        habits: What pages were seen to send by themselves lately: page, method and redacted URL.
+        hops: Actions of effects that were answered lately by a redirect which repeats them.
         endings: Tasks that record the end of a lost browser.
         settled: Set while nothing is in flight.
     """
@@ -125,8 +131,8 @@ class GuardedRun:
     scopes: list[Scope] = field(default_factory=list)
     in_flight: dict[str, tuple[Scope, Effect]] = field(default_factory=dict)
     context_of_effect: dict[str, str | None] = field(default_factory=dict)
-    habits: set[tuple[str | None, str, str]] = field(default_factory=set)
-    hops: dict[str, Scope] = field(default_factory=dict)
+    habits: Newest[tuple[str | None, str, str], None] = field(default_factory=lambda: Newest(HABIT_LIMIT))
+    hops: Newest[str, Scope] = field(default_factory=lambda: Newest(HOP_LIMIT))
     endings: set[asyncio.Task[bool]] = field(default_factory=set)
     settled: asyncio.Event = field(default_factory=asyncio.Event)
 

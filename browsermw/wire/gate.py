@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from browsermw.events import Events
 from browsermw.faults import Point, reach
+from browsermw.newest import Newest
 from browsermw.policy import matches
 from browsermw.protocol.effect_rules import SAFE_METHODS, is_effect
 from browsermw.wire.cdp import CdpClosed, CdpConnection, CdpError
@@ -40,6 +41,9 @@ PATTERNS = [{"urlPattern": "*", "resourceType": kind, "requestStage": "Request"}
 HeldKey = tuple[str | None, str]
 """CDP session and request id: ids are unique within a session only."""
 
+RECENT_LIMIT = 1000
+"""Requests whose next event comes within moments or never."""
+
 log = Events("browsermw.gate")
 
 
@@ -56,9 +60,9 @@ class Gate:
         self._targets = targets
         self._relay = relay
         self._released: dict[HeldKey, tuple[str, float]] = {}
-        self._hops: dict[HeldKey, str] = {}
-        self._from_older_pages: dict[str, HeldKey] = {}
-        self._by_network_id: dict[str, tuple[HeldKey, tuple[str, int]]] = {}
+        self._hops: Newest[HeldKey, str] = Newest(RECENT_LIMIT)
+        self._from_older_pages: Newest[str, HeldKey] = Newest(RECENT_LIMIT)
+        self._by_network_id: Newest[str, tuple[HeldKey, tuple[str, int]]] = Newest(RECENT_LIMIT)
         self._tasks: set[asyncio.Task[None]] = set()
         self.held_count = 0
 

@@ -9,10 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from browsermw.newest import Newest
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PAGE_TYPES = frozenset({"page", "tab", "webview"})
+
+REPEAT_LIMIT = 10_000
+"""A navigation's request comes right after its announcement, unless the user's own route keeps it meanwhile."""
 
 
 @dataclass
@@ -49,7 +54,7 @@ class TargetMap:
     targets: dict[str, Target] = field(default_factory=dict)
     by_session: dict[str, Target] = field(default_factory=dict)
     _frame_parent: dict[str, str] = field(default_factory=dict)
-    _reloading: set[str] = field(default_factory=set)
+    _reloading: Newest[str, None] = field(default_factory=lambda: Newest(REPEAT_LIMIT))
 
     def attached(self, session: str, described: dict[str, Any], *, parent_session: str | None = None) -> Target:
         """Note a target that we now have a session on."""
@@ -75,7 +80,19 @@ class TargetMap:
         target = self.by_session.pop(session, None)
         if target is not None and self.targets.get(target.target_id) is target:
             del self.targets[target.target_id]
+            if target.kind in PAGE_TYPES:
+                self._forget_frames(target.target_id)
         return target
+
+    def _forget_frames(self, page_id: str) -> None:
+        below = {page_id}
+        for frame_id in self._frame_parent:
+            chain = [frame_id]
+            while (parent := self._frame_parent.get(chain[-1])) is not None and parent not in chain:
+                chain.append(parent)
+            if page_id in chain:
+                below.add(frame_id)
+        self._frame_parent = {frame: parent for frame, parent in self._frame_parent.items() if frame not in below}
 
     def frame_attached(self, frame_id: str, parent_id: str | None) -> None:
         """Note which frame embeds a frame."""
@@ -98,7 +115,7 @@ class TargetMap:
             "restoreWithPost",
             "historyDifferentDocument",
         }:
-            self._reloading.add(loader_id)
+            self._reloading[loader_id] = None
 
     def is_repeat(self, loader_id: str | None) -> bool:
         """Whether that navigation is a reload or a step in the history."""
