@@ -263,15 +263,16 @@ class GuardedBrowser:
             return
         orders: list[tuple[str, dict[str, Any]]] = [
             ("Network.enable", NO_BUFFERS),
-            ("Target.setAutoAttach", _auto_attach(FRAME_FILTER)),
+            ("Target.setAutoAttach", _auto_attach(FRAME_FILTER, pauses=True)),
+            ("Runtime.runIfWaitingForDebugger", {}),
         ]
         if shows:
-            orders = [("Page.enable", {}), *orders, ("Page.getFrameTree", {})]
-        # Sent in one go, because a page does not wait for us; the browser answers in order.
+            orders = [("Page.getFrameTree", {}), ("Page.enable", {}), *orders]
+        # Sent in one go, because a page does not wait for us; the browser takes them in order.
         work = [self._command(method, params, session=target.session) for method, params in orders]
-        *_, last = await asyncio.gather(*work, return_exceptions=True)
-        if shows and isinstance(last, dict):
-            self.targets.frame_tree(last["frameTree"])
+        first, *_ = await asyncio.gather(*work, return_exceptions=True)
+        if isinstance(first, dict) and "frameTree" in first:
+            self.targets.frame_tree(first["frameTree"])
 
     async def _quietly(self, method: str, params: dict[str, Any], session: str) -> None:
         with contextlib.suppress(CdpError):
@@ -399,5 +400,6 @@ class GuardedBrowser:
             await self._relay.close()
 
 
-def _auto_attach(target_filter: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"autoAttach": True, "waitForDebuggerOnStart": False, "flatten": True, "filter": target_filter}
+def _auto_attach(target_filter: list[dict[str, Any]], *, pauses: bool = False) -> dict[str, Any]:
+    """What to follow; with ``pauses`` it waits for ``_follow``, so that we hear of the first socket that it opens."""
+    return {"autoAttach": True, "waitForDebuggerOnStart": pauses, "flatten": True, "filter": target_filter}

@@ -181,7 +181,7 @@ class Gate:
         known = self._forget(key, origin) if key in self._released else None
         if known is not None:
             effect_id, released_at = known
-            seen = self._seen({"responseErrorReason": f"given up by the page ({error})"}, origin, released_at)
+            seen = SeenAnswer(error=f"given up by the page ({error})", reached=self._reached(origin, released_at))
             self._start(self._record(effect_id, seen))
 
     async def _record(self, effect_id: str, seen: SeenAnswer) -> None:
@@ -210,10 +210,11 @@ class Gate:
             order["errorReason"] = "Failed"
         await self._try(connection, "Fetch.continueResponse" if durable else "Fetch.failRequest", order, session)
 
+    def _reached(self, origin: tuple[str, int], since: float) -> bool | None:
+        return None if self._relay is None else self._relay.reached(*origin, since=since)
+
     def _seen(self, params: dict[str, Any], origin: tuple[str, int], released_at: float) -> SeenAnswer:
-        reached = None
-        if self._relay is not None:
-            reached = self._relay.reached(*origin, since=released_at)
+        reached = self._reached(origin, released_at)
         if _is_made_up(params):
             return SeenAnswer(error="Playwright's client-certificate proxy lost the connection", reached=reached)
         return SeenAnswer(
