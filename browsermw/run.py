@@ -237,7 +237,8 @@ class Run:
         if self.runtime.policy.minimum_wire != "routed":
             raise WireTooWeak(
                 "Nothing left the browser: the context is in none of the guarded browsers. Launch its browser with "
-                "mw.launch_options(), or guard it with mw.attach(cdp_url)."
+                "mw.launch_options(), guard it with mw.attach(cdp_url), or guard it through Playwright's own routing "
+                "with policy.minimum_wire='routed', which promises less (see docs/explanation/wires.md)."
             )
         return False
 

@@ -127,7 +127,7 @@ def test_wrap_needs_an_open_run(mw: Runtime, browser: Browser) -> None:
     context.close()
 
 
-def test_a_browser_of_somebody_else_is_too_weak_and_both_ways_out_are_named(
+def test_a_browser_of_somebody_else_is_too_weak_and_the_ways_out_are_named(
     run: Run, playwright: Playwright, mw: Runtime
 ) -> None:
     options = {key: value for key, value in mw.launch_options().items() if key not in {"proxy", "args"}}
@@ -136,6 +136,7 @@ def test_a_browser_of_somebody_else_is_too_weak_and_both_ways_out_are_named(
         run.wrap(foreign.new_context())
     assert "mw.launch_options()" in str(caught.value)
     assert "mw.attach(" in str(caught.value)
+    assert "minimum_wire='routed'" in str(caught.value)
     foreign.close()
 
 

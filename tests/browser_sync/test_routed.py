@@ -294,6 +294,29 @@ def test_what_came_of_a_broken_connection_is_in_doubt(page: Page, shop: Shop, jo
     assert "net::ERR_" in str(effect.reason)
 
 
+def test_leaving_the_run_waits_for_an_answer_that_comes_through_this_very_thread(
+    browser: Browser, shop: Shop, tmp_path: Path
+) -> None:
+    policy = Policy(minimum_wire="routed", settle_s=10)
+    with browsermw.open(f"sqlite:///{tmp_path / 'agent.db'}", runtime="a", policy=policy) as mw:
+        with mw.run("r") as run:
+            page = run.wrap(unworked(browser)).new_page()
+            page.goto(f"{shop.url}/checkout")
+            page.click("#pay-slow")
+        [effect] = Journal(mw, "r").effects()
+        assert (run.phase, effect.status, shop.count("/api/slow")) == ("FINISHED", 201, 1)
+        page.context.close()
+
+
+def test_what_a_route_of_the_user_fetches_is_recorded(page: Page, shop: Shop, journal: Journal) -> None:
+    page.route("**/api/checkout", lambda route: route.fulfill(response=route.fetch()))
+    page.goto(f"{shop.url}/checkout")
+    page.click("#pay")
+    expect(page.locator("#result")).to_contain_text("201")
+    [effect] = journal.settled()
+    assert (effect.channel, effect.status, shop.count("/api/checkout")) == ("api", 201, 1)
+
+
 def test_an_api_call_is_recorded(page: Page, shop: Shop, journal: Journal) -> None:
     answer = page.context.request.post(f"{shop.url}/api/checkout", data={"item": "book"})
     [effect] = journal.settled()
