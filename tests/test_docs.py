@@ -10,6 +10,8 @@ from typer.main import get_command
 
 import browsermw
 from browsermw.cli import app
+from browsermw.testing.channels import CHANNELS, OPENERS, expected
+from browsermw.testing.channels.suite import Row, markdown_page
 from tests.reference_pages import FOLDER, PAGES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -35,6 +37,19 @@ def test_every_command_is_in_the_reference() -> None:
         assert f"`{name}" in page
         for inner in getattr(command, "commands", {}):
             assert f"{name} {inner}" in page
+
+
+def test_the_page_on_coverage_is_what_the_doctor_writes_where_all_is_as_expected() -> None:
+    page = (ROOT / "docs" / "explanation" / "coverage.md").read_text(encoding="utf-8")
+    rows = [
+        Row(it.name, it.group, engine, expected(it.name, engine), expected(it.name, engine), "", 0.0)
+        for engine in OPENERS
+        for it in CHANNELS
+    ]
+    measured_with = re.search(r"Measured with (.+)\.$", page, re.MULTILINE)
+    assert measured_with is not None
+    how = "run `browsermw doctor --markdown > docs/explanation/coverage.md`"
+    assert page == markdown_page(rows, measured_with[1]), how
 
 
 def test_the_documents_name_no_call_that_does_not_exist() -> None:

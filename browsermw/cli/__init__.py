@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from browsermw.cli import demo, install_browser, quarantine, runs, show, status
+from browsermw.cli import demo, doctor, install_browser, quarantine, runs, show, status
 from browsermw.cli.exits import EPILOG
 
 __all__ = ["app", "main"]
@@ -38,6 +38,7 @@ def _root(
 
 
 app.command("demo", epilog=EPILOG)(demo.command)
+app.command("doctor", epilog=EPILOG)(doctor.command)
 app.command("status", epilog=EPILOG)(status.command)
 app.command("runs", epilog=EPILOG)(runs.command)
 app.command("show", epilog=EPILOG)(show.command)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from browsermw.runtime import Runtime
     from browsermw.testing.shop_site import Shop
 
-ACTION_LIMIT_MS = 30_000
+ACTION_LIMIT_MS = 60_000
 SETTLE_S = 5.0
 
 Lent = tuple[str, "Page"]
