@@ -68,6 +68,7 @@ class GateDesk:
         self._sight = sight
         self._lease_holds = lease_holds
         self.runs: dict[str, GuardedRun] = {}
+        self._left: set[str] = set()  # contexts of runs that were left: nobody's, and no foreign ones either
 
     @property
     def sight(self) -> Sight:
@@ -78,7 +79,8 @@ class GateDesk:
         """Decide about a held request (see ``wire.held.Desk``)."""
         run = self._run_of(held.context_id)
         if run is None:
-            if self._policy.unowned == "allow" and held.context_id is not None:
+            is_foreign = held.context_id is not None and held.context_id not in self._left
+            if self._policy.unowned == "allow" and is_foreign:
                 return Ruling()
             log.warning("effect_refused", reason=Refusal.UNOWNED, method=held.method, url=redact_url(held.url))
             return Ruling(refusal=Refusal.UNOWNED)
@@ -284,7 +286,9 @@ class GateDesk:
 
     def drop_run(self, run_id: str) -> None:
         """From now on the gate refuses what its contexts send."""
-        self.runs.pop(run_id, None)
+        run = self.runs.pop(run_id, None)
+        for context_id in run.contexts if run is not None else ():
+            self._left.add(context_id)
 
 
 def _is_the_calls_own(run: GuardedRun, scope: Scope, plan: EffectPlan) -> bool:

@@ -184,7 +184,8 @@ def _route_call(guard: Guard, called: str, request: Any, kwargs: Mapping[str, An
     given = {"data": kwargs.get("post_data"), **kwargs, "headers": headers}
     content_type, body = payload(given)
     if all(given.get(name) is None for name in ("data", "form", "multipart")):
-        body = request.post_data_buffer or b""
+        # Playwright leaves out what comes from a file; that is a body all the same, and equal to no other.
+        body = request.post_data_buffer or (None if content_type else b"")
     url = _aimed(guard, str(kwargs.get("url") or request.url), kwargs)
     return OpenCall(guard.run.run_id, called, method, url, content_type, body, page_id, headers)
 

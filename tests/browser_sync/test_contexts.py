@@ -75,6 +75,19 @@ def test_a_context_that_nobody_wrapped_may_send_where_policy_allows(
     assert shop.count("/order") == 1
 
 
+def test_a_context_whose_run_was_left_is_no_foreign_one(
+    opening: Callable[..., AbstractContextManager[tuple[Runtime, Browser]]], shop: Shop
+) -> None:
+    with opening(Policy(unowned="allow", settle_s=1)) as (mw, browser):
+        with mw.run("r") as run:
+            page = run.wrap(browser.new_context()).new_page()
+            page.goto(f"{shop.url}/checkout")
+        assert page.evaluate("fetch('/api/checkout', {method: 'POST'}).catch(error => `${error}`)") == (
+            "TypeError: Failed to fetch"
+        )
+    assert shop.count("/api/checkout") == 0
+
+
 def test_a_context_whose_run_was_left_may_read_but_not_send(mw: Runtime, browser: Browser, shop: Shop) -> None:
     with mw.run("over") as run:
         page = run.wrap(browser.new_context()).new_page()
