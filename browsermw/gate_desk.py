@@ -202,7 +202,7 @@ class GateDesk:
         cause: BrowsermwError | None = None,
     ) -> Ruling:
         error = refusal_error(refusal, plan.method, plan.url, rival=rival, cause=str(cause) if cause else "")
-        where = scope.refusals if _is_the_calls_own(run, scope, plan) else scope.asides
+        where = scope.refusals if _is_the_calls_own(run, scope, plan, refusal) else scope.asides
         where.append(error)
         scope.last_refusal = error
         log.warning("effect_refused", reason=str(refusal), method=plan.method, url=plan.url, action=scope.action_id)
@@ -291,16 +291,17 @@ class GateDesk:
             self._left.add(context_id)
 
 
-def _is_the_calls_own(run: GuardedRun, scope: Scope, plan: EffectPlan) -> bool:
+def _is_the_calls_own(run: GuardedRun, scope: Scope, plan: EffectPlan, refusal: Refusal) -> bool:
     """Whether the agent's call is to blame for a request, so that the call has to fail with its refusal.
 
     A page that saves by itself goes on during a click. An error about such a request, raised from a click whose own
     request left, would make the agent click again. Navigations and scripts send nothing but by navigating, unless the
-    call fails by itself for want of the answer.
+    call fails by itself for want of the answer, or the script repeats what is unanswered: agents fall back on scripts.
     """
     if plan.channel == "Document":
         return True
-    if scope.reads_only or scope.lazy:
+    repeats = scope.kind == "script" and refusal is Refusal.IN_FLIGHT_DUPLICATE
+    if scope.reads_only or (scope.lazy and not repeats):
         return False
     return (scope.page_id, plan.method, plan.url) not in run.habits
 
