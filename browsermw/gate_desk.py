@@ -28,7 +28,7 @@ from browsermw.scopes import GuardedRun, Scope
 from browsermw.wire.held import HeldRequest, Ruling, SeenAnswer, header
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Collection
 
     from browsermw.boundary import OpenCall
     from browsermw.ledger.contract import Ledger
@@ -85,7 +85,7 @@ class GateDesk:
             log.warning("effect_refused", reason=Refusal.UNOWNED, method=held.method, url=redact_url(held.url))
             return Ruling(refusal=Refusal.UNOWNED)
         scope = self._scope_of(run, held)
-        with scope:
+        with scope, run.deciding():
             ruling = await self._rule_in(run, scope, held)
         if scope.by_page and not scope.unanswered:
             await self._close_unwatched(run, scope)
@@ -264,12 +264,30 @@ class GateDesk:
     def browser_lost(self, browser: Engine) -> None:
         """The browser is gone: what was in flight there will never be answered here."""
         for run in self.runs.values():
-            for effect_id, context_id in list(run.context_of_effect.items()):
-                if context_id is not None and run.contexts.get(context_id) is browser:
-                    answer = Answer(Outcome.UNKNOWN, reason="the browser ended before the answer")
-                    task = asyncio.get_running_loop().create_task(self._settle(run, effect_id, answer))
-                    run.endings.add(task)
-                    task.add_done_callback(run.endings.discard)
+            lost = [context_id for context_id, engine in run.contexts.items() if engine is browser]
+            task = asyncio.get_running_loop().create_task(self._end(run, lost, "the browser ended before the answer"))
+            run.endings.add(task)
+            task.add_done_callback(run.endings.discard)
+
+    async def context_closed(self, run_id: str, context_id: str) -> None:
+        """A context is gone: what it had in the air will never be answered, and what was held never leaves."""
+        run = self.runs.get(run_id)
+        if run is not None and context_id in run.contexts:
+            run.contexts[context_id].context_closed(context_id)
+            await self._end(run, [context_id], "its context was closed before the answer")
+
+    async def _end(self, run: GuardedRun, context_ids: Collection[str], why: str) -> None:
+        ended = [(it, where) for it, where in run.context_of_effect.items() if where in context_ids]
+        for effect_id, context_id in ended:
+            scope, effect = run.in_flight.get(effect_id, (None, None))
+            if scope is None or effect is None:
+                continue  # answered meanwhile
+            if effect_id in scope.armed:
+                answer = scope.armed[effect_id].answer(failed=True)
+            else:
+                reached = run.contexts[context_id or ""].reached_by(effect_id)
+                answer = answer_from(self._policy, effect.method, SeenAnswer(error=why, reached=reached))
+            await self._settle(run, effect_id, answer)
 
     def _owned(self, run_id: str) -> GuardedRun:
         run = self.runs.get(run_id)

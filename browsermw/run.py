@@ -222,25 +222,25 @@ class Run:
                 "while the runtime is open, or set policy.service_workers to 'allow' knowingly."
             )
 
-    async def identify(self, marker: str, browsers: list[GuardedBrowser]) -> bool:
+    async def identify(self, marker: str, browsers: list[GuardedBrowser]) -> str | None:
         """On the runtime's loop: find the marked context and take it under the gate.
 
         Returns:
-            Whether it was found; false only where it may be routed instead.
+            Its id at the gate; ``None`` only where it may be routed instead.
         """
         for browser in browsers:
             await browser.ready()
             context_id = await browser.context_with_marker(marker)
             if context_id is not None:
                 await self._take(context_id, browser)
-                return True
+                return context_id
         if self.runtime.policy.minimum_wire != "routed":
             raise WireTooWeak(
                 "Nothing left the browser: the context is in none of the guarded browsers. Launch its browser with "
                 "mw.launch_options(), guard it with mw.attach(cdp_url), or guard it through Playwright's own routing "
                 "with policy.minimum_wire='routed', which promises less (see docs/explanation/wires.md)."
             )
-        return False
+        return None
 
     async def identify_routed(self, engine: RoutedContext) -> None:
         """On the runtime's loop: take a context that no gate stands before, as Playwright's routes will show it."""

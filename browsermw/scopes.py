@@ -7,6 +7,7 @@ effects in flight. Only the desk uses them, only on the runtime's loop; nothing 
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
@@ -14,7 +15,7 @@ from browsermw.newest import Newest
 from browsermw.protocol.recovery import Wire
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from browsermw.armed import Armed
     from browsermw.errors import BrowsermwError
@@ -122,7 +123,7 @@ class GuardedRun:
         habits: What pages were seen to send by themselves lately: page, method and redacted URL.
         hops: Actions of effects that were answered lately by a redirect which repeats them.
         endings: Tasks that record the end of a lost browser.
-        settled: Set while nothing is in flight.
+        settled: Set while nothing is in flight or being decided.
     """
 
     grant: Grant
@@ -133,8 +134,9 @@ class GuardedRun:
     context_of_effect: dict[str, str | None] = field(default_factory=dict)
     habits: Newest[tuple[str | None, str, str], None] = field(default_factory=lambda: Newest(HABIT_LIMIT))
     hops: Newest[str, Scope] = field(default_factory=lambda: Newest(HOP_LIMIT))
-    endings: set[asyncio.Task[bool]] = field(default_factory=set)
+    endings: set[asyncio.Task[None]] = field(default_factory=set)
     settled: asyncio.Event = field(default_factory=asyncio.Event)
+    _deciding_count: int = 0
 
     def __post_init__(self) -> None:
         self.settled.set()
@@ -189,6 +191,20 @@ class GuardedRun:
         self.context_of_effect.pop(effect_id, None)
         if scope is not None:
             scope.unanswered.pop(effect_id, None)
-        if not self.in_flight:
-            self.settled.set()
+        self._note_quiet()
         return scope
+
+    @contextmanager
+    def deciding(self) -> Iterator[None]:
+        """While a request of the run is being decided, nobody may take the run for settled."""
+        self._deciding_count += 1
+        self.settled.clear()
+        try:
+            yield
+        finally:
+            self._deciding_count -= 1
+            self._note_quiet()
+
+    def _note_quiet(self) -> None:
+        if not self.in_flight and not self._deciding_count:
+            self.settled.set()

@@ -98,9 +98,14 @@ def close(class_name: str) -> Callable[..., Any]:
     """The hook of ``close``: answers that are still out are awaited first, for ``policy.settle_s`` at most."""
 
     async def hook(wrapped: Wrapped, instance: Any, args: Any, kwargs: Any) -> Any:
-        for guard in guards_to_settle(class_name, instance):
+        guards = guards_to_settle(class_name, instance)
+        for guard in guards:
             await _ask(guard, guard.run.runtime.desk.settle(guard.run.run_id, guard.run.runtime.policy.settle_s))
-        return await wrapped(*args, **kwargs)
+        result = await wrapped(*args, **kwargs)
+        for guard in guards:
+            if guard.context_id is not None and guard.context.is_closed():
+                await _ask(guard, guard.run.runtime.desk.context_closed(guard.run.run_id, guard.context_id))
+        return result
 
     return hook
 

@@ -42,6 +42,7 @@ class Guard:
         context: The Playwright context.
         sync: Whether it is a sync one.
         closed: The run was left; what would need it is refused.
+        context_id: Its id at the gate, once it was found there.
         routed: The engine of a context that no gate of ours stands before.
     """
 
@@ -54,6 +55,7 @@ class Guard:
         self.context: Any = context
         self.sync = isinstance(context, SyncContext)
         self.closed = False
+        self.context_id: str | None = None
         self.routed: RoutedContext | None = None
         self._page_ids: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         self._identifying: asyncio.Task[None] | None = None
@@ -96,7 +98,8 @@ class Guard:
     def _identify_sync(self, marker: str, browsers: list[GuardedBrowser]) -> None:
         if browsers:
             self.context.add_cookies([_marker(marker)])
-            if self.run.runtime.submit(self.run.identify(marker, browsers)).result():
+            self.context_id = self.run.runtime.submit(self.run.identify(marker, browsers)).result()
+            if self.context_id is not None:
                 return
             self.context.clear_cookies(name=marker)
         engine, is_new = self._engine()
@@ -108,7 +111,8 @@ class Guard:
     async def _identify_async(self, marker: str, browsers: list[GuardedBrowser]) -> None:
         if browsers:
             await self.context.add_cookies([_marker(marker)])
-            if await asyncio.wrap_future(self.run.runtime.submit(self.run.identify(marker, browsers))):
+            self.context_id = await asyncio.wrap_future(self.run.runtime.submit(self.run.identify(marker, browsers)))
+            if self.context_id is not None:
                 return
             await self.context.clear_cookies(name=marker)
         engine, is_new = self._engine()

@@ -95,10 +95,15 @@ def close(class_name: str) -> Callable[..., Any]:
     """The hook of ``close``: answers that are still out are awaited first, for ``policy.settle_s`` at most."""
 
     def hook(wrapped: Wrapped, instance: Any, args: Any, kwargs: Any) -> Any:
-        for guard in guards_to_settle(class_name, instance):
+        guards = guards_to_settle(class_name, instance)
+        for guard in guards:
             page = next(iter(guard.open_pages()), None)
             _ask(guard, guard.run.runtime.desk.settle(guard.run.run_id, guard.run.runtime.policy.settle_s), page)
-        return wrapped(*args, **kwargs)
+        result = wrapped(*args, **kwargs)
+        for guard in guards:
+            if guard.context_id is not None and guard.context.is_closed():
+                _ask(guard, guard.run.runtime.desk.context_closed(guard.run.run_id, guard.context_id), None)
+        return result
 
     return hook
 

@@ -91,6 +91,14 @@ class GuardedBrowser:
         """See ``Engine``."""
         return self.lost.is_set() and self._relay is None
 
+    def context_closed(self, context_id: str) -> None:
+        """See ``Engine``."""
+        self.gate.context_closed(context_id)
+
+    def reached_by(self, effect_id: str) -> bool | None:
+        """See ``Engine``."""
+        return self.gate.reached_by(effect_id)
+
     def sockets_beside(self, page_id: str) -> list[Socket]:
         """See ``Engine``."""
         return self._traffic.sockets.beside(page_id)

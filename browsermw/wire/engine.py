@@ -43,5 +43,11 @@ class Engine(Protocol):
     async def caught_up(self, target_id: str, *, turned: bool = False) -> None:
         """Wait until the navigations that a page's scripts have begun are at the gate."""
 
+    def context_closed(self, context_id: str) -> None:
+        """A context was closed in order: the browser has dropped what it held of it, and nothing of it may leave."""
+
+    def reached_by(self, effect_id: str) -> bool | None:
+        """Whether anything can have gone where a released effect went, since then; ``None`` where nobody can know."""
+
     def reached(self, host: str, port: int, *, since: float) -> bool | None:
         """Whether a connection was had there since that loop time; ``None`` where nobody can know."""

@@ -63,6 +63,7 @@ class Gate:
         self._hops: Newest[HeldKey, str] = Newest(RECENT_LIMIT)
         self._from_older_pages: Newest[str, HeldKey] = Newest(RECENT_LIMIT)
         self._by_network_id: Newest[str, tuple[HeldKey, tuple[str, int]]] = Newest(RECENT_LIMIT)
+        self._closed_contexts: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self.held_count = 0
 
@@ -147,6 +148,10 @@ class Gate:
         if connection.closed.is_set():
             await self._browser_ended_first(held, effect_id)
             return
+        if held.context_id in self._closed_contexts:
+            # The browser dropped it with the context, and would say yes to the order all the same (measured).
+            await self._desk.answered(effect_id, SeenAnswer(error="its context was closed", never_left=True))
+            return
         request_id, network_id = params["requestId"], params.get("networkId")
         released_at = asyncio.get_running_loop().time()
         self._released[session, request_id] = (effect_id, released_at)
@@ -161,19 +166,32 @@ class Gate:
             await connection.send("Fetch.continueRequest", order, session=session)
             reach(Point.GATE_RELEASED, held.method)
         except CdpError as error:
-            # "Invalid InterceptionId": the page aborted the request while we held it. A connection that broke in
-            # this very moment proves nothing, so the effect stays DISPATCHED.
             self._forget((session, request_id), held.origin)
-            if not isinstance(error, CdpClosed):
+            if isinstance(error, CdpClosed):
+                await self._browser_ended_first(held, effect_id)
+            else:  # "Invalid InterceptionId": the page aborted the request while we held it
                 await self._desk.answered(effect_id, SeenAnswer(error=str(error), never_left=True))
 
     async def _browser_ended_first(self, held: HeldRequest, effect_id: str) -> None:
-        """We never let it go. The browser may have, as it ended; the relay knows whether anything went there."""
+        """The browser went as we let it go, or before; the relay knows whether anything went there."""
         reached = None
         if self._relay is not None:
             self._relay.shut("the gate lost its connection to the browser")
             reached = self._relay.reached(*held.origin, since=held.held_at)
         await self._desk.answered(effect_id, SeenAnswer(error="the browser ended first", reached=reached))
+
+    def context_closed(self, context_id: str) -> None:
+        """See ``Engine``."""
+        self._closed_contexts.add(context_id)
+
+    def reached_by(self, effect_id: str) -> bool | None:
+        """See ``Engine``."""
+        found = (key for key, (released, _) in self._released.items() if released == effect_id)
+        key = next(found, None)
+        if key is None or self._relay is None:
+            return None
+        origin = next((origin for known, origin in self._by_network_id.values() if known == key), None)
+        return None if origin is None else self._reached(origin, self._released[key][1])
 
     def given_up(self, network_id: str, error: str) -> None:
         """The page gave up a request that was released, and no answer will come to the gate (field note 19)."""

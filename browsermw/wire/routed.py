@@ -317,6 +317,13 @@ class RoutedContext:
         """See ``Engine``: the routes end with the connection that the page is driven by."""
         return False
 
+    def context_closed(self, context_id: str) -> None:
+        """See ``Engine``: a closed context has no route any more."""
+
+    def reached_by(self, effect_id: str) -> bool | None:  # noqa: ARG002
+        """See ``Engine``: without a relay nobody knows."""
+        return None
+
     def sockets_beside(self, page_id: str) -> list[Socket]:  # noqa: ARG002
         """See ``Engine``: each frame is held until it is on record, so no click has to be armed."""
         return []
