@@ -91,7 +91,7 @@ class Place:
     def _tidy(self, run_id: str, page: Page) -> None:
         """Make the page fit for the next channel, or give it up."""
         self.wait(self.mw.submit(self.mw.desk.settle(run_id, SETTLE_S)))
-        # A popup that is left ends with its context: to close it alone may hang on an attached browser.
+        # A popup ends with its context: Playwright, also without us, hangs in `close` of one that is navigating.
         if len(page.context.pages) != 1 or page.is_closed() or self.mw.ledger_call("quarantined", run_id):
             self._let_go()
 
