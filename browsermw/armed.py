@@ -29,11 +29,18 @@ class Armed:
         plan: Its effect.
         socket: The socket.
         sent_before: Frames that had left on it when the action began.
+        is_new: It was opened in the middle of the action, so that every frame on it is the action's.
     """
 
     plan: EffectPlan
     socket: Socket
     sent_before: int
+    is_new: bool = False
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the action opened it and has not sent on it yet, as it surely wants to."""
+        return self.is_new and not self.socket.sent_count and not self.socket.closed
 
     def answer(self, *, failed: bool) -> Answer:
         """What became of it.
@@ -55,7 +62,7 @@ def arm(action_id: str, socket: Socket, *, is_new: bool = False) -> Armed:
     Args:
         action_id: The action.
         socket: The socket.
-        is_new: It was opened in the middle of the action, so that every frame on it is the action's.
+        is_new: See ``Armed``.
     """
     effect_id = new_id("e")
     plan = EffectPlan(
@@ -66,4 +73,4 @@ def arm(action_id: str, socket: Socket, *, is_new: bool = False) -> Armed:
         fingerprint=fingerprint(SOCKET_METHOD, socket.url, "", None, volatile=(), unique=effect_id),
         channel=SOCKET,
     )
-    return Armed(plan, socket, 0 if is_new else socket.sent_count)
+    return Armed(plan, socket, 0 if is_new else socket.sent_count, is_new)

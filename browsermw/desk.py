@@ -30,6 +30,12 @@ if TYPE_CHECKING:
     from browsermw.scopes import GuardedRun, Scope
 
 
+FIRST_FRAME_S = 0.3
+"""How long the end of an action waits for the first frame on a socket that it opened: a handshake takes its time."""
+
+POLL_S = 0.005
+
+
 class Desk(GateDesk):
     """See the module; made by ``Runtime`` with what ``GateDesk`` takes."""
 
@@ -71,6 +77,11 @@ class Desk(GateDesk):
 
     async def _frames(self, run: GuardedRun, scope: Scope, *, failed: bool) -> dict[str, Answer]:
         """What became of what it was armed with, once every frame that left is known."""
+        deadline_s = asyncio.get_running_loop().time() + FIRST_FRAME_S
+        while (  # noqa: ASYNC110 - short
+            any(it.is_silent for it in scope.armed.values()) and asyncio.get_running_loop().time() < deadline_s
+        ):
+            await asyncio.sleep(POLL_S)
         browser = run.browser_of(scope.page_id)
         if browser is not None and scope.armed:
             await browser.flushed({it.socket.target_id for it in scope.armed.values()})

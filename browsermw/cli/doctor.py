@@ -22,7 +22,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from browsermw.cli.exits import Exit, errors_as_exits, fail
 from browsermw.cli.output import cell, out, print_json, table
 from browsermw.hooks.classified import FLAVOURS, missing, unclassified
-from browsermw.testing.channels import BY_NAME, CHANNELS, OPENERS, Engine, State
+from browsermw.testing.channels import BY_NAME, CHANNELS, Engine, State
 from browsermw.testing.channels.suite import condensed, markdown_page, run_suite
 from browsermw.wire.browser_find import find_browser
 
@@ -38,7 +38,8 @@ _COLOURS = {State.NOT_COVERED: "bold red", State.ARMED: "yellow", None: "bold re
 
 def command(
     engine: Annotated[
-        list[Engine] | None, typer.Option(help="Measure this engine only; may be repeated. Default: all that work.")
+        list[Engine] | None,
+        typer.Option(help="Measure this engine; may be repeated. Default: sealed, and with --markdown all."),
     ] = None,
     channel: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Fire this channel only; may be repeated.")
@@ -57,7 +58,8 @@ def command(
         browser = find_browser()
     if browser is None:
         fail("The doctor needs a Chromium, and there is none. Run `browsermw install-browser`.", Exit.IN_DOUBT)
-    engines, channels = _asked_for(engine, channel)
+    engines = engine or (list(Engine) if as_markdown else [Engine.SEALED])
+    channels = _asked_for(channel)
     # Whoever ends the doctor ends its browsers too; what the gate warns of here was provoked.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     logging.getLogger("browsermw").addHandler(logging.NullHandler())
@@ -79,14 +81,11 @@ def command(
         raise typer.Exit(Exit.IN_DOUBT)
 
 
-def _asked_for(engines: list[Engine] | None, names: list[str] | None) -> tuple[list[Engine], list[Channel]]:
-    for engine in engines or ():
-        if engine not in OPENERS:
-            fail(f"The engine {engine} is not there yet; there are {', '.join(OPENERS)}.", Exit.USAGE)
+def _asked_for(names: list[str] | None) -> list[Channel]:
     for name in names or ():
         if name not in BY_NAME:
             fail(f"There is no channel {name!r}; there are {', '.join(BY_NAME)}.", Exit.USAGE)
-    return engines or list(OPENERS), [it for it in CHANNELS if names is None or it.name in names]
+    return [it for it in CHANNELS if names is None or it.name in names]
 
 
 def _measured(engines: Sequence[Engine], channels: Sequence[Channel]) -> list[Row]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tests.shop_site import Shop
 
-ENGINES = (Engine.SEALED, Engine.ATTACHED)
+ENGINES = tuple(Engine)
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ The tests and ``browsermw doctor`` use it. Each engine is one function here and 
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import browsermw
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from playwright.sync_api import Browser, Playwright
+    from playwright.sync_api import Browser, BrowserContext, Playwright
 
     from browsermw.runtime import Runtime
     from browsermw.testing.shop_site import Shop
@@ -37,8 +38,13 @@ def opened(engine: Engine, playwright: Playwright, shop: Shop, folder: Path) -> 
         shop: A running shop.
         folder: Where the ledger may lie; it must exist.
     """
-    with OPENERS[engine](playwright, folder) as (mw, browser), Place(mw, browser.new_context, shop) as place:
+    with OPENERS[engine](playwright, folder) as (mw, browser), Place(mw, _maker(engine, browser), shop) as place:
         yield place
+
+
+def _maker(engine: Engine, browser: Browser) -> Callable[[], BrowserContext]:
+    # Nobody can guard what a service worker sends past Playwright's routes.
+    return partial(browser.new_context, service_workers="block") if engine is Engine.ROUTED else browser.new_context
 
 
 @contextmanager
@@ -72,4 +78,15 @@ def _attached(playwright: Playwright, folder: Path) -> Iterator[tuple[Runtime, B
         foreign.close()
 
 
-OPENERS: dict[Engine, Opener] = {Engine.SEALED: _sealed, Engine.ATTACHED: _attached}
+@contextmanager
+def _routed(playwright: Playwright, folder: Path) -> Iterator[tuple[Runtime, Browser]]:
+    """A browser without any gate; its contexts are guarded by Playwright's own routing."""
+    browser = playwright.chromium.launch(**local_browser({"headless": True}))
+    try:
+        with _runtime(folder, Engine.ROUTED) as mw:
+            yield mw, browser
+    finally:
+        browser.close()
+
+
+OPENERS: dict[Engine, Opener] = {Engine.SEALED: _sealed, Engine.ATTACHED: _attached, Engine.ROUTED: _routed}

@@ -17,9 +17,9 @@ EXCEPTIONS: dict[str, tuple[State, State, State]] = {
     "prefetch": (_G, _G, _G),
     "prerender": (_G, _G, _G),
     "streaming-body": (_C, _C, _C),
-    "websocket-before": (_N, _N, _A),
-    "websocket-after": (_N, _N, _A),
-    "websocket-worker": (_N, _N, _N),
+    "websocket-before": (_A, _A, _A),
+    "websocket-after": (_A, _A, _A),
+    "websocket-worker": (_A, _A, _N),
     "webtransport": (_C, _N, _N),
     "webrtc": (_C, _N, _N),
     # Playwright's routes do not see these (field note 1).

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from playwright.sync_api import Error as PlaywrightError
 
 from browsermw.errors import BrowsermwError
-from browsermw.protocol.effect_rules import SAFE_METHODS
+from browsermw.protocol.effect_rules import SAFE_METHODS, SOCKET
 from browsermw.protocol.phases import Phase
 from browsermw.testing.channels.firing import Stage
 from browsermw.testing.channels.states import State
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from browsermw.testing.channels.place import Place
     from browsermw.testing.channels.table import Channel
 
-SOCKET_CHANNEL = "WebSocket"
+_NOT_SENT = frozenset({Phase.REFUSED, Phase.ABANDONED})
 
 
 @dataclass(frozen=True)
@@ -102,12 +102,13 @@ def judge(arrivals: Sequence[dict[str, Any]], effects: Sequence[Effect]) -> Stat
 
 def _covered(sent: Sequence[dict[str, Any]], effects: Sequence[Effect]) -> State:
     armed = False
-    left = sorted((it for it in effects if it.phase is not Phase.REFUSED), key=lambda it: it.dispatched_at)
+    # A record that says "not sent" does not cover what arrived.
+    left = sorted((it for it in effects if it.phase not in _NOT_SENT), key=lambda it: it.dispatched_at)
     for arrival in sorted(sent, key=lambda it: str(it["began_at"])):
         effect = next((it for it in left if _precedes(it, arrival)), None)
         if effect is None:
             return State.NOT_COVERED
-        if effect.channel == SOCKET_CHANNEL:
+        if effect.channel == SOCKET:
             armed = True  # one record stands for all the frames that followed the click
         else:
             left.remove(effect)
