@@ -185,6 +185,8 @@ class ResumeReport(Record):
         in_doubt: What must not be repeated.
         never_left: Actions that were planned and never left; they may be done again.
         answered_unread: Effects whose answer is recorded and whose result no one took: read it, do not send again.
+        unseen_since: Only where the earlier process died on a wire without a relay: from this moment on (its last
+            record) the pages of its browser may have sent, by themselves, what nobody recorded.
     """
 
     run_id: str
@@ -193,6 +195,7 @@ class ResumeReport(Record):
     in_doubt: tuple[Quarantine, ...]
     never_left: tuple[Action, ...]
     answered_unread: tuple[Effect, ...]
+    unseen_since: datetime | None = None
 
 
 class RunSummary(Record):

@@ -106,7 +106,9 @@ def work_sync(spec: dict[str, Any]) -> None:
             try:
                 with mw.run(job["run"]) as run:
                     doubts = Doubts(mw, run)
-                    context = browser.new_context(ignore_https_errors=True, service_workers="block")
+                    context = browser.new_context(
+                        ignore_https_errors=True, service_workers="block" if spec["routed"] else "allow"
+                    )
                     context.add_init_script(TELL_FAILURE)
                     page = run.wrap(context).new_page()
                     for step in spec["steps"]:
@@ -118,7 +120,7 @@ def work_sync(spec: dict[str, Any]) -> None:
                         say(clicks=True)
                         try:
                             page.click(job["button"])
-                            page.wait_for_function(ANSWERED)
+                            page.wait_for_function(job["until"] or ANSWERED)
                             say(clicked=page.url)
                         except browsermw.BrowsermwError as error:
                             refused(error)
@@ -138,7 +140,9 @@ async def work_async(spec: dict[str, Any]) -> None:
             try:
                 async with mw.run(job["run"]) as run:
                     doubts = Doubts(mw, run)
-                    context = await browser.new_context(ignore_https_errors=True, service_workers="block")
+                    context = await browser.new_context(
+                        ignore_https_errors=True, service_workers="block" if spec["routed"] else "allow"
+                    )
                     await context.add_init_script(TELL_FAILURE)
                     page = await run.wrap(context).new_page()
                     for step in spec["steps"]:
@@ -150,7 +154,7 @@ async def work_async(spec: dict[str, Any]) -> None:
                         say(clicks=True)
                         try:
                             await page.click(job["button"])
-                            await page.wait_for_function(ANSWERED)
+                            await page.wait_for_function(job["until"] or ANSWERED)
                             say(clicked=page.url)
                         except browsermw.BrowsermwError as error:
                             refused(error)

@@ -41,11 +41,19 @@ LOOK_AGAIN_S = 0.02
 
 @dataclass(frozen=True)
 class Job:
-    """One click on one page, in one run."""
+    """One click on one page, in one run.
+
+    Attributes:
+        run: Id of the run.
+        page: URL.
+        button: What is clicked.
+        until: JavaScript that says when the click has come to something; by default the shop's own pages are asked.
+    """
 
     run: str
     page: str
     button: str
+    until: str | None = None
 
 
 def order_form(shop: Shop, action: str = "/order", run: str = "invoice-8472") -> Job:
@@ -150,10 +158,11 @@ class Agent:
             self._note_family()
             yield words
 
-    def crashes(self, *, holding: bool = False) -> None:
+    def crashes(self, *, holding: bool = False, lives_on_s: float = 0.0) -> None:
         """Kill the agent where it stands.
 
         Args:
+            lives_on_s: How long its browser lives after it, for what the browser lets go without a word; seconds.
             holding: Its browser holds a request: wait until the browser, whose gate is dead, has let go of it and the
                 page knows what came of that.
         """
@@ -165,6 +174,7 @@ class Agent:
         kill(self.pid)
         if holding:
             wait_until(lambda: self._titles() != titles, "the browser let go of what it held")
+        time.sleep(lives_on_s)
         self.end()
 
     def end(self) -> None:

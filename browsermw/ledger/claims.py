@@ -67,7 +67,7 @@ def claim_run(
     )
     _sweep(steps, run_id)
     steps.write_log()
-    return Claim(grant, _report(conn, grant, last))
+    return Claim(grant, _report(conn, grant, last, _unseen_since(run)))
 
 
 def release_run(conn: Connection, grant: Grant, at: datetime, *, failed: bool) -> RunPhase:
@@ -176,7 +176,13 @@ def _open_actions(conn: Connection, run_id: str) -> list[tuple[AnyRow, list[Phas
     return [(row, phases.get(row.action_id, [])) for row in rows]
 
 
-def _report(conn: Connection, grant: Grant, last: Checkpoint | None) -> ResumeReport:
+def _unseen_since(run: AnyRow) -> datetime | None:
+    """A process that died lets its browser live on; only a relay dies with it."""
+    died = run.boot_id is not None
+    return run.changed_at if died and run.wire is not None and Wire(run.wire) is not Wire.SEALED else None
+
+
+def _report(conn: Connection, grant: Grant, last: Checkpoint | None, unseen_since: datetime | None) -> ResumeReport:
     """What the run has behind it, after the sweep."""
     every = reading.actions(conn, grant.run_id)
     unread = conn.execute(
@@ -198,4 +204,5 @@ def _report(conn: Connection, grant: Grant, last: Checkpoint | None) -> ResumeRe
         in_doubt=reading.quarantined(conn, grant.run_id),
         never_left=tuple(it for it in every if it.phase is Phase.ABANDONED and it.action_id in undone),
         answered_unread=tuple(reading.effect_of(row) for row in unread),
+        unseen_since=unseen_since,
     )

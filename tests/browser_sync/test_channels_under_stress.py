@@ -108,7 +108,7 @@ def unrecorded(place: Place, run_id: str, nonce: str) -> list[str]:
 @pytest.mark.timeout(60 + 120 * ROUNDS)
 @pytest.mark.parametrize("fault", [slow, failing])
 def test_nothing_arrives_without_an_earlier_record(place: Place, fault: Callable[[random.Random], Hook]) -> None:
-    arrived_count = 0
+    arrived_count, lost = 0, []
     for seed in range(ROUNDS):
         dice = random.Random(seed)  # noqa: S311 - not for secrets
         for channel in dice.sample(HELD, len(HELD)):
@@ -118,8 +118,13 @@ def test_nothing_arrives_without_an_earlier_record(place: Place, fault: Callable
                 with suppress(BrowsermwError, PlaywrightError):
                     fired(channel, place, page, nonce, fault(dice))
                 if fault is slow:
-                    place.shop.wait_for(f"/sink/{nonce}.*", channel.arrivals, None, channel.limit_s)
+                    with suppress(TimeoutError):  # counted below
+                        place.shop.wait_for(f"/sink/{nonce}.*", channel.arrivals, None, channel.limit_s)
             faults.arm(None)
             assert unrecorded(place, run_id, nonce) == [], f"round {seed}, {channel.name}"
-            arrived_count += len(place.shop.arrivals(f"/sink/{nonce}.*"))
-    assert arrived_count >= ROUNDS * len(HELD) / 4, "too little arrived to prove anything"
+            came = bool(place.shop.arrivals(f"/sink/{nonce}.*"))
+            arrived_count += came
+            if fault is slow and not came:
+                lost.append(f"round {seed}, {channel.name}")
+    share = 0.98 if fault is slow else 0.25
+    assert arrived_count >= ROUNDS * len(HELD) * share, f"too little arrived to prove anything; missing: {lost}"
