@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _POST = """path => fetch(path, {method: "POST", body: "x=1"}).then(
     async answer => answer.status + " " + await answer.text(), () => "failed")"""
 _ROUND_COUNT = int(os.environ.get("RESEND_ROUNDS", "5"))
+_CONTROL_LIMIT = 8
 
 
 @pytest.fixture
@@ -64,34 +65,49 @@ async def post(page: Page, relay: Relay, origin: tuple[str, int], path: str, *, 
     return outcome
 
 
-async def arrivals(
-    page: Page, relay: Relay, shop: CountingServer, manner: str, *, guarded: bool
-) -> tuple[Counter[int], set[str]]:
+async def arrivals(page: Page, relay: Relay, shop: CountingServer, manner: str) -> tuple[Counter[int], set[str]]:
     """How often each round's POST arrived at the server, over a kept-alive connection, and what pages saw."""
     outcomes = set()
-    paths = [f"/{manner}/{number}" for number in range(_ROUND_COUNT if guarded else 1)]
+    paths = [f"/{manner}/{number}" for number in range(_ROUND_COUNT)]
     for path in paths:
         await page.goto(shop.url)
-        outcomes.add(await post(page, relay, ("127.0.0.1", shop.port), path, guarded=guarded))
+        outcomes.add(await post(page, relay, ("127.0.0.1", shop.port), path))
     return Counter(shop.arrivals[f"POST {path}"] for path in paths), outcomes
+
+
+async def sent_again(page: Page, relay: Relay, shop: CountingServer, manner: str) -> str:
+    """What the page saw of a POST that Chromium sent twice, because nothing told it not to.
+
+    On a busy machine it may have taken a new connection, on which nothing is sent again.
+    """
+    for number in range(_CONTROL_LIMIT):
+        path = f"/{manner}/unguarded/{number}"
+        await page.goto(shop.url)
+        outcome = await post(page, relay, ("127.0.0.1", shop.port), path, guarded=False)
+        if shop.arrivals[f"POST {path}"] == 2:
+            return outcome
+    raise AssertionError(f"Chromium sent no POST again in {_CONTROL_LIMIT} tries")
 
 
 @pytest.mark.parametrize("manner", ["fin", "rst", "bare", "late-fin"])
 async def test_a_post_whose_connection_ends_unanswered_arrives_once(
     page: Page, relay: Relay, shop: CountingServer, manner: str
 ) -> None:
-    unguarded = await arrivals(page, relay, shop, f"{manner}/unguarded", guarded=False)
-    assert unguarded == (Counter({2: 1}), {"200 ok"})
-    assert await arrivals(page, relay, shop, manner, guarded=True) == (Counter({1: _ROUND_COUNT}), {"failed"})
+    assert await sent_again(page, relay, shop, manner) == "200 ok"
+    assert await arrivals(page, relay, shop, manner) == (Counter({1: _ROUND_COUNT}), {"failed"})
 
 
 async def test_a_torn_answer_is_neither_sent_again_nor_taken_for_success(
     page: Page, relay: Relay, shop: CountingServer
 ) -> None:
     """Unguarded, https sends it again, and http takes "HTTP/1.1 200 OK" without the rest for an answer."""
-    _, seen = await arrivals(page, relay, shop, "torn-rst/unguarded", guarded=False)
-    assert seen == {"200 ok"} if shop.is_tls else {"200 "}
-    assert await arrivals(page, relay, shop, "torn-rst", guarded=True) == (
+    if shop.is_tls:
+        assert await sent_again(page, relay, shop, "torn-rst") == "200 ok"
+    else:
+        await page.goto(shop.url)
+        origin = ("127.0.0.1", shop.port)
+        assert await post(page, relay, origin, "/torn-rst/unguarded/0", guarded=False) == "200 "
+    assert await arrivals(page, relay, shop, "torn-rst") == (
         Counter({1: _ROUND_COUNT}),
         {"failed"},
     )
@@ -100,14 +116,14 @@ async def test_a_torn_answer_is_neither_sent_again_nor_taken_for_success(
 async def test_a_408_is_not_followed_by_a_second_post_on_plain_http(page: Page, relay: Relay) -> None:
     """Chromium sends again after a 408 too. Inside TLS the relay cannot see one."""
     async with CountingServer() as shop:
-        assert (await arrivals(page, relay, shop, "now-408/unguarded", guarded=False))[0] == Counter({2: 1})
-        assert (await arrivals(page, relay, shop, "now-408", guarded=True))[0] == Counter({1: _ROUND_COUNT})
+        await sent_again(page, relay, shop, "now-408")
+        assert (await arrivals(page, relay, shop, "now-408"))[0] == Counter({1: _ROUND_COUNT})
 
 
 @pytest.mark.parametrize("manner", ["ok", "body-fin"])
 async def test_answers_pass_untouched(page: Page, relay: Relay, shop: CountingServer, manner: str) -> None:
     """Also one whose body ends with the connection, while the effect still counts as unanswered."""
-    counts, outcomes = await arrivals(page, relay, shop, manner, guarded=True)
+    counts, outcomes = await arrivals(page, relay, shop, manner)
     assert counts == Counter({1: _ROUND_COUNT})
     assert outcomes == {"200 ok" if manner == "ok" else "200 until the end"}
 
