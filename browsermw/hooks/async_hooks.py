@@ -6,7 +6,10 @@ Closing is shielded, because a cancelled click has to be closed in the ledger to
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+
+from playwright.async_api import Error as PlaywrightError
 
 from browsermw.boundary import CloseAction
 from browsermw.hooks import journal
@@ -14,7 +17,7 @@ from browsermw.hooks.guards import Guard, find_guard, guard_of, guard_of_route
 from browsermw.hooks.launched import attaching, note_context, note_launch
 from browsermw.hooks.looks import Look
 from browsermw.hooks.opening import closing_action, closing_call, open_async
-from browsermw.hooks.sync_hooks import guards_to_settle
+from browsermw.hooks.sync_hooks import first_pages, guards_to_settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -149,6 +152,9 @@ async def launch(wrapped: Wrapped, _instance: Any, args: Any, kwargs: Any) -> An
         except asyncio.CancelledError:
             await asyncio.shield(made.close())  # nobody else could
             raise
+        for page in first_pages(made):
+            with suppress(PlaywrightError):
+                await page.evaluate("1")
     return made
 
 

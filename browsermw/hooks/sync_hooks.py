@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+
+from playwright.sync_api import Error as PlaywrightError
 
 from browsermw.boundary import CloseAction
 from browsermw.hooks import journal
@@ -140,6 +143,9 @@ def launch(wrapped: Wrapped, _instance: Any, args: Any, kwargs: Any) -> Any:
     attached = attaching(kwargs)
     if attached is not None:
         attached.exception()
+        for page in first_pages(made):
+            with suppress(PlaywrightError):
+                page.evaluate("1")
     return made
 
 
@@ -148,6 +154,14 @@ def making(wrapped: Wrapped, _instance: Any, args: Any, kwargs: Any) -> Any:
     made = wrapped(*args, **kwargs)
     note_context(made, kwargs)
     return made
+
+
+def first_pages(made: Any) -> list[Any]:
+    """Pages that a persistent context began with, to be asked something once.
+
+    Each was given a new document, and Playwright has to hear of that before the agent's first call.
+    """
+    return list(made.pages) if hasattr(made, "pages") else []
 
 
 def guards_to_settle(class_name: str, instance: Any) -> list[Guard]:

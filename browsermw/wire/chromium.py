@@ -70,7 +70,6 @@ class GuardedBrowser:
         self._background: set[asyncio.Task[None]] = set()
         self._worlds = Worlds(lambda method, params, session: self._command(method, params, session=session))
         self._older: set[str] = set()
-        self._stopping: dict[str, asyncio.Event] = {}
         self._on_lost: Callable[[], None] = lambda: None
         self.wire = Wire.SEALED if relay is not None else Wire.ATTACHED
         self.targets = TargetMap()
@@ -188,13 +187,12 @@ class GuardedBrowser:
 
     async def _renew(self, target: Target) -> None:
         """Give a blank page a new document, and wait for it: the agent's first call must not fall into the change."""
-        stopped = self._stopping[target.target_id] = asyncio.Event()
         await self._command("Page.enable", session=target.session)
-        await self._command("Page.navigate", {"url": "about:blank"}, session=target.session)
+        answer = await self._command("Page.navigate", {"url": "about:blank"}, session=target.session)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(BEGUN_LIMIT_S):
-                await stopped.wait()
-        del self._stopping[target.target_id]
+                while target.loader_id != answer.get("loaderId"):  # noqa: ASYNC110 - short
+                    await asyncio.sleep(BEGUN_POLL_S)
 
     async def _watch(self, connection: CdpConnection) -> None:
         await connection.closed.wait()
@@ -232,12 +230,10 @@ class GuardedBrowser:
         self._begun.page_event(name, params, session)
         if name == "frameAttached":
             self.targets.frame_attached(params["frameId"], params.get("parentFrameId"))
-        elif name == "frameStoppedLoading" and params["frameId"] in self._stopping:
-            self._stopping[params["frameId"]].set()
         elif name == "frameStartedNavigating":
             self.targets.navigating(params["loaderId"], params["navigationType"])
         elif name == "frameNavigated" and "parentId" not in params["frame"]:
-            self._navigated(session, params["frame"]["url"])
+            self._navigated(session, params["frame"]["url"], params["frame"]["loaderId"])
 
     def _paused(self, params: dict[str, Any], session: str | None) -> None:
         if self._connection is None:
@@ -253,11 +249,11 @@ class GuardedBrowser:
             order = {"requestId": params["requestId"]}
             self._spawn(self._quietly("Fetch.continueRequest", order, target.session))
 
-    def _navigated(self, session: str | None, url: str) -> None:
+    def _navigated(self, session: str | None, url: str, loader_id: str) -> None:
         target = self.targets.by_session.get(session or "")
         if target is None:
             return
-        target.url = url
+        target.url, target.loader_id = url, loader_id
         # The world went with the document; asking it would cost a round trip to hear so.
         self._worlds.forget(target.target_id)
         if target.older_than_gate:

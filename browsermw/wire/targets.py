@@ -33,6 +33,7 @@ class Target:
         parent_frame_id: The frame that embeds it, for ``iframe``.
         parent_id: The page, frame or worker that made it, for what is no target of its own at the browser.
         url: Address of the page, not redacted; never stored as it is.
+        loader_id: The browser's id of the navigation that brought its document, once it has navigated.
         older_than_gate: It was there before the gate and has not navigated since (field note 16).
     """
 
@@ -44,6 +45,7 @@ class Target:
     parent_frame_id: str | None = None
     parent_id: str | None = None
     url: str = ""
+    loader_id: str = ""
     older_than_gate: bool = False
 
 
