@@ -16,7 +16,7 @@ from browsermw.protocol.phases import Phase
 from browsermw.protocol.recovery import Wire
 from tests.crashes import PATIENCE_S, Job, order_fetch, order_form, wait_until
 from tests.socket_server import SocketServer
-from tests.streamlit_site import BUTTON, StreamlitSite
+from tests.streamlit_site import BUTTON, THANKED, StreamlitSite
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -238,7 +238,8 @@ class KilledInAStreamlitApplication:
 
     def test_a_killed_click_is_in_doubt_and_one_left_alone_costs_no_review(self, bench: Bench, tmp_path: Path) -> None:
         with StreamlitSite(tmp_path) as site:
-            assert bench.again(Job("left-alone", site.url, BUTTON), Job("again", site.url, BUTTON)) == ["clicked"] * 2
+            jobs = [Job(run, site.url, BUTTON, until=THANKED) for run in ("left-alone", "again")]
+            assert bench.again(*jobs) == ["clicked"] * 2
             wait_until(lambda: site.order_count() == 2, "both orders were taken")
             with bench.looks("left-alone") as (_, run):
                 assert run.quarantined == []

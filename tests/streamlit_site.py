@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 APP = Path(__file__).parent / "apps" / "counter.py"
 PATIENCE_S = 60.0
 BUTTON = "[data-testid=stButton] button"
+THANKED = "() => document.body.innerText.includes('Thank you')"
+"""The application has taken the order; a page that leaves before that may take its frame back with its session."""
 
 
 class StreamlitSite:
