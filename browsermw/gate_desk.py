@@ -9,6 +9,7 @@ means is decided in ``protocol``; what is stored, in ``ledger``; this only puts 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -286,7 +287,8 @@ class GateDesk:
                 answer = scope.armed[effect_id].answer(failed=True)
             else:
                 reached = run.contexts[context_id or ""].reached_by(effect_id)
-                answer = answer_from(self._policy, effect.method, SeenAnswer(error=why, reached=reached))
+                seen = SeenAnswer(error=why, reached=reached)
+                answer = replace(answer_from(self._policy, effect.method, seen), reason=why)
             await self._settle(run, effect_id, answer)
 
     def _owned(self, run_id: str) -> GuardedRun:
