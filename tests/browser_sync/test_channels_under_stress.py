@@ -40,7 +40,7 @@ SLOW = {"upload-50-mb", "service-worker-sync"}
 
 HELD = [it for it in CHANNELS if expected(it.name, Engine.SEALED) is State.WRITE_AHEAD and it.name not in SLOW]
 ACTION_LIMIT_MS = 5_000
-SHORT_COUNT = 20
+SHORT_COUNT = 14
 """How many channels a single round takes; several rounds take all of them."""
 
 WRITES = {"plan_action", "dispatch_effect", "answer_effect", "close_action"}
