@@ -266,18 +266,22 @@ class GateDesk:
         """The browser is gone: what was in flight there will never be answered here."""
         for run in self.runs.values():
             lost = [context_id for context_id, engine in run.contexts.items() if engine is browser]
-            task = asyncio.get_running_loop().create_task(self._end(run, lost, "the browser ended before the answer"))
+            ending = self._end(run, lost, "the browser ended before the answer", asks_relay=True)
+            task = asyncio.get_running_loop().create_task(ending)
             run.endings.add(task)
             task.add_done_callback(run.endings.discard)
 
     async def context_closed(self, run_id: str, context_id: str) -> None:
-        """A context is gone: what it had in the air will never be answered, and what was held never leaves."""
+        """A context is gone: what it had in the air will never be answered, and what was held never leaves.
+
+        The relay lets others of the browser pass, and may yet get the last bytes of this one: it is not asked.
+        """
         run = self.runs.get(run_id)
         if run is not None and context_id in run.contexts:
             run.contexts[context_id].context_closed(context_id)
-            await self._end(run, [context_id], "its context was closed before the answer")
+            await self._end(run, [context_id], "its context was closed before the answer", asks_relay=False)
 
-    async def _end(self, run: GuardedRun, context_ids: Collection[str], why: str) -> None:
+    async def _end(self, run: GuardedRun, context_ids: Collection[str], why: str, *, asks_relay: bool) -> None:
         ended = [(it, where) for it, where in run.context_of_effect.items() if where in context_ids]
         for effect_id, context_id in ended:
             scope, effect = run.in_flight.get(effect_id, (None, None))
@@ -286,7 +290,7 @@ class GateDesk:
             if effect_id in scope.armed:
                 answer = scope.armed[effect_id].answer(failed=True)
             else:
-                reached = run.contexts[context_id or ""].reached_by(effect_id)
+                reached = run.contexts[context_id or ""].reached_by(effect_id) if asks_relay else None
                 seen = SeenAnswer(error=why, reached=reached)
                 answer = replace(answer_from(self._policy, effect.method, seen), reason=why)
             await self._settle(run, effect_id, answer)

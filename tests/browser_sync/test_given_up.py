@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from typing import TYPE_CHECKING
 
+import pytest
 from playwright.sync_api import expect
 
 from browsermw import Policy
 from tests.browser_kit import Journal, until
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from playwright.sync_api import Browser, Page
 
     from browsermw import Run, Runtime
+    from browsermw.wire.socks import Target
     from tests.shop_site import Shop
 
 ABORTED = """void (window.stopper = new AbortController(),
@@ -37,6 +42,36 @@ def test_a_fetch_that_the_page_aborts_is_in_doubt_at_once(page: Page, shop: Shop
     [doubt] = run.quarantined
     assert "given up by the page (net::ERR_ABORTED)" in doubt.reason
     assert shop.count("/api/never") == 1
+
+
+@pytest.mark.parametrize("end", ["abort", "context"])
+def test_one_that_is_given_up_while_its_connection_is_made_is_in_doubt(
+    opening: Callable[..., AbstractContextManager[tuple[Runtime, Browser]]], shop: Shop, end: str
+) -> None:
+    """The relay has not seen it then, and may see it in the next moment."""
+    with opening(Policy(settle_s=0)) as (mw, browser), mw.run("r") as run:
+        page = run.wrap(browser.new_context()).new_page()
+        page.goto(f"{shop.url}/checkout")
+        relay = next(iter(mw._browsers.values()))._relay
+        assert relay is not None
+        dial, asked, go = relay.dial, threading.Event(), threading.Event()
+
+        async def waits(target: Target) -> socket.socket:
+            asked.set()
+            await asyncio.to_thread(go.wait, 20)
+            return await dial(target)
+
+        relay.dial = waits  # type: ignore[method-assign]
+        far = shop.url.replace("127.0.0.1", "localhost")
+        page.evaluate(ABORTED.replace("/api/never", f"{far}/api/never").replace("body:", "mode: 'no-cors', body:"))
+        assert asked.wait(10)
+        until(lambda: Journal(mw, "r").phases() == ["DISPATCHED"])
+        if end == "abort":
+            page.evaluate("stopper.abort()")
+        else:
+            page.context.close()
+        until(lambda: Journal(mw, "r").phases() == ["NEEDS_REVIEW"])
+        go.set()
 
 
 def test_a_navigation_that_replaces_an_unanswered_form_leaves_it_in_doubt(
