@@ -23,7 +23,7 @@ from browsermw.page.request_ids import external_request_id, location
 from browsermw.protocol.admission import Refusal
 from browsermw.protocol.effect_rules import idempotency_header, is_armed
 from browsermw.protocol.fingerprints import fingerprint
-from browsermw.protocol.outcome import Outcome, outcome_of_answer, outcome_of_error
+from browsermw.protocol.outcome import HOP_STATUSES, Outcome, outcome_of_answer, outcome_of_error
 from browsermw.refusals import ERROR_OF, refusal_error
 from browsermw.scopes import GuardedRun, Scope
 from browsermw.wire.held import HeldRequest, Ruling, SeenAnswer, header
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from browsermw.sight import Sight
     from browsermw.wire.engine import Engine
     from browsermw.wire.sockets import Socket
-
-HOP_STATUSES = (307, 308)
 
 log = Events("browsermw")
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 AMBIGUOUS_STATUSES = frozenset({408, 409, 425, 429})
 """4xx that do not prove a rejection: timeout, conflict (perhaps with our own first try), too early, too many."""
 
+HOP_STATUSES = frozenset({307, 308})
+"""Redirects that repeat the request at another place, body and all: what follows is a hop of the same effect."""
+
 
 class Outcome(StrEnum):
     """What is known about an effect after it was released."""

@@ -16,13 +16,14 @@ The gate decides nothing about a request; it holds, asks, and does what it is to
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from browsermw.events import Events
 from browsermw.faults import Point, reach
 from browsermw.newest import Newest
-from browsermw.policy import matches
 from browsermw.protocol.effect_rules import SAFE_METHODS, is_effect
+from browsermw.protocol.outcome import HOP_STATUSES
 from browsermw.wire.cdp import CdpClosed, CdpConnection, CdpError
 from browsermw.wire.held import Desk, HeldRequest, Ruling, SeenAnswer, body_of, header, origin_of
 
@@ -47,6 +48,23 @@ RECENT_LIMIT = 1000
 log = Events("browsermw.gate")
 
 
+@dataclass(frozen=True)
+class _Released:
+    """An effect that may leave and has no answer yet.
+
+    Attributes:
+        effect_id: Its record.
+        at: When it was let go, on the loop's clock.
+        origin: Host and port.
+        network_id: The browser's id of the request, the same at every level and in ``Network`` events.
+    """
+
+    effect_id: str
+    at: float
+    origin: tuple[str, int]
+    network_id: str | None
+
+
 class Gate:
     """Holds the requests of one browser.
 
@@ -59,10 +77,8 @@ class Gate:
         self._policy = policy
         self._targets = targets
         self._relay = relay
-        self._released: dict[HeldKey, tuple[str, float]] = {}
+        self._released: dict[HeldKey, _Released] = {}
         self._hops: Newest[HeldKey, str] = Newest(RECENT_LIMIT)
-        self._from_older_pages: Newest[str, HeldKey] = Newest(RECENT_LIMIT)
-        self._by_network_id: Newest[str, tuple[HeldKey, tuple[str, int]]] = Newest(RECENT_LIMIT)
         self._closed_contexts: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self.held_count = 0
@@ -71,20 +87,21 @@ class Gate:
         """Take a ``Fetch.requestPaused`` event; never blocks."""
         if "responseStatusCode" in params or "responseErrorReason" in params:
             self._start(self._answered(connection, params, session))
-        elif session is None and self._from_older_pages.get(params.get("networkId", "")) in self._released:
+        elif session is None and any(key[0] is not None for key in self._released_as(params.get("networkId"))):
             # Some pages that are older than the gate pass it at both levels; this one is on record and was let go.
             self._start(self._continue(connection, params["requestId"], session))
-        elif self._may_be_effect(params["request"]):
-            self._start(self._hold(connection, params, session))
+        elif (held := self._effect_in(params, session)) is not None:
+            self._start(self._hold(connection, params, session, held))
         else:
             self._start(self._continue(connection, params["requestId"], session))
 
-    def _may_be_effect(self, request: dict[str, Any]) -> bool:
-        method, url = request["method"], request["url"]
-        if method in SAFE_METHODS:
-            return any(matches(pattern, method, url) for pattern in self._policy.effects)
-        content_type = header(request["headers"], "content-type")
-        return is_effect(self._policy, method, url, content_type, body_of(request, self._policy.max_body_bytes))
+    def _effect_in(self, params: dict[str, Any], session: str | None) -> HeldRequest | None:
+        """The request, described, if it is an effect."""
+        method, url = params["request"]["method"], params["request"]["url"]
+        if method in SAFE_METHODS and not is_effect(self._policy, method, url, "", b""):
+            return None  # most requests are of this kind, and need no more reading
+        held = self._describe(params, session)
+        return held if is_effect(self._policy, method, url, held.content_type, held.body) else None
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -97,10 +114,11 @@ class Gate:
             # The request stays held: nothing leaves because of our own fault.
             log.error("gate_fault", exc_info=task.exception())
 
-    async def _hold(self, connection: CdpConnection, params: dict[str, Any], session: str | None) -> None:
+    async def _hold(
+        self, connection: CdpConnection, params: dict[str, Any], session: str | None, held: HeldRequest
+    ) -> None:
         self.held_count += 1
         try:
-            held = self._describe(params, session)
             reach(Point.GATE_HOLDS, held.method)
             ruling = await self._desk.rule(held)
             reach(Point.GATE_RULED, held.method)
@@ -118,7 +136,7 @@ class Gate:
             body=body_of(request, self._policy.max_body_bytes),
             channel=params["resourceType"],
             context_id=self._targets.context_of_frame(frame_id),
-            pages=tuple(self._targets.openers(page)) if page is not None else (),
+            pages=self._targets.openers(page),
             repeats=self._targets.is_repeat(params.get("networkId")),
             continues=self._hops.pop((session, params.get("redirectedRequestId", "")), None),
             origin=origin_of(request["url"]),
@@ -152,13 +170,8 @@ class Gate:
             # The browser dropped it with the context, and would say yes to the order all the same (measured).
             await self._desk.answered(effect_id, SeenAnswer(error="its context was closed", never_left=True))
             return
-        request_id, network_id = params["requestId"], params.get("networkId")
-        released_at = asyncio.get_running_loop().time()
-        self._released[session, request_id] = (effect_id, released_at)
-        if network_id:
-            self._by_network_id[network_id] = ((session, request_id), held.origin)
-        if session is not None and network_id:
-            self._from_older_pages[network_id] = (session, request_id)
+        request_id, released_at = params["requestId"], asyncio.get_running_loop().time()
+        self._released[session, request_id] = _Released(effect_id, released_at, held.origin, params.get("networkId"))
         if self._relay is not None:
             self._relay.effect_released(*held.origin)
         try:
@@ -166,7 +179,7 @@ class Gate:
             await connection.send("Fetch.continueRequest", order, session=session)
             reach(Point.GATE_RELEASED, held.method)
         except CdpError as error:
-            self._forget((session, request_id), held.origin)
+            self._forget((session, request_id))
             if isinstance(error, CdpClosed):
                 await self._browser_ended_first(held, effect_id)
             else:  # "Invalid InterceptionId": the page aborted the request while we held it
@@ -186,12 +199,13 @@ class Gate:
 
     def reached_by(self, effect_id: str) -> bool | None:
         """See ``Engine``."""
-        found = (key for key, (released, _) in self._released.items() if released == effect_id)
-        key = next(found, None)
-        if key is None or self._relay is None:
-            return None
-        origin = next((origin for known, origin in self._by_network_id.values() if known == key), None)
-        return None if origin is None else self._reached(origin, self._released[key][1])
+        found = (it for it in self._released.values() if it.effect_id == effect_id)
+        known = next(found, None)
+        return None if known is None else self._reached(known)
+
+    def _released_as(self, network_id: str | None) -> list[HeldKey]:
+        """Keys of what was released under the browser's own id of a request and has no answer yet."""
+        return [key for key, it in self._released.items() if network_id and it.network_id == network_id]
 
     def given_up(self, network_id: str, error: str) -> None:
         """The page gave up a request that was released, and no answer will come to the gate (field note 19).
@@ -199,43 +213,39 @@ class Gate:
         The relay is not asked: the page says so before the browser has stopped, and the connection may be made in
         that very moment. Of 250 requests that were aborted around it, two arrived that had not reached the relay then.
         """
-        key, origin = self._by_network_id.pop(network_id, (None, ("", 0)))
-        known = self._forget(key, origin) if key in self._released else None
-        if known is not None:
-            effect_id, _ = known
-            self._start(self._record(effect_id, SeenAnswer(error=f"given up by the page ({error})")))
+        for key in self._released_as(network_id):
+            known = self._forget(key)
+            if known is not None:
+                self._start(self._record(known.effect_id, SeenAnswer(error=f"given up by the page ({error})")))
 
     async def _record(self, effect_id: str, seen: SeenAnswer) -> None:
         await self._desk.answered(effect_id, seen)
 
-    def _forget(self, key: HeldKey, origin: tuple[str, int]) -> tuple[str, float] | None:
-        if self._relay is not None:
-            self._relay.effect_answered(*origin)
-        return self._released.pop(key, None)
+    def _forget(self, key: HeldKey) -> _Released | None:
+        known = self._released.pop(key, None)
+        if known is not None and self._relay is not None:
+            self._relay.effect_answered(*known.origin)
+        return known
 
     async def _answered(self, connection: CdpConnection, params: dict[str, Any], session: str | None) -> None:
-        request_id, origin = params["requestId"], origin_of(params["request"]["url"])
-        self._by_network_id.pop(params.get("networkId", ""), None)
-        key = (session, request_id)
-        known = self._forget(key, origin) if key in self._released else None
-        durable = True
+        request_id, durable = params["requestId"], True
+        known = self._forget((session, request_id))
         if known is not None:
-            effect_id, released_at = known
-            if params.get("responseStatusCode") in (307, 308):
-                self._hops[key] = effect_id
-            reach(Point.GATE_ANSWER_HELD, effect_id)
-            durable = await self._desk.answered(effect_id, self._seen(params, origin, released_at))
-            reach(Point.GATE_ANSWER_RECORDED, effect_id)
+            if params.get("responseStatusCode") in HOP_STATUSES:
+                self._hops[session, request_id] = known.effect_id
+            reach(Point.GATE_ANSWER_HELD, known.effect_id)
+            durable = await self._desk.answered(known.effect_id, self._seen(params, known))
+            reach(Point.GATE_ANSWER_RECORDED, known.effect_id)
         order: dict[str, Any] = {"requestId": request_id}
         if not durable:
             order["errorReason"] = "Failed"
         await self._try(connection, "Fetch.continueResponse" if durable else "Fetch.failRequest", order, session)
 
-    def _reached(self, origin: tuple[str, int], since: float) -> bool | None:
-        return None if self._relay is None else self._relay.reached(*origin, since=since)
+    def _reached(self, known: _Released) -> bool | None:
+        return None if self._relay is None else self._relay.reached(*known.origin, since=known.at)
 
-    def _seen(self, params: dict[str, Any], origin: tuple[str, int], released_at: float) -> SeenAnswer:
-        reached = self._reached(origin, released_at)
+    def _seen(self, params: dict[str, Any], known: _Released) -> SeenAnswer:
+        reached = self._reached(known)
         if _is_made_up(params):
             return SeenAnswer(error="Playwright's client-certificate proxy lost the connection", reached=reached)
         return SeenAnswer(

@@ -169,8 +169,7 @@ class RoutedContext:
         return name
 
     def _pages(self, page_id: str | None) -> tuple[Target, ...]:
-        target = self.targets.targets.get(page_id or "")
-        return tuple(self.targets.openers(target)) if target is not None else ()
+        return self.targets.openers(self.targets.targets.get(page_id or ""))
 
     def repeating(self, page: Any, *, on: bool) -> None:
         """A reload or a step in the history of that page begins or is over."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from browsermw.protocol.effect_rules import SOCKET, SOCKET_METHOD
+from browsermw.protocol.outcome import HOP_STATUSES
 from browsermw.wire.held import HeldRequest, SeenAnswer, header, origin_of
 
 if TYPE_CHECKING:
@@ -16,11 +18,7 @@ if TYPE_CHECKING:
 
     from browsermw.wire.targets import Target
 
-SOCKET_METHOD = "SEND"
-SOCKET_CHANNEL = "WebSocket"
-
 _CHANNELS = {"xhr": "XHR", "fetch": "Fetch", "ping": "Ping", "beacon": "Ping", "cspviolationreport": "Other"}
-_KEEPS_METHOD = frozenset({307, 308})
 _KEEPS_METHOD_BUT_POST = frozenset({301, 302})
 
 
@@ -46,8 +44,6 @@ def held_request(
         channel="Document" if request.is_navigation_request() else _CHANNELS.get(request.resource_type, "Other"),
         context_id=context_id,
         pages=pages,
-        repeats=False,
-        continues=None,
         origin=origin_of(url),
     )
 
@@ -72,11 +68,9 @@ def held_frame(url: str, *, context_id: str) -> HeldRequest:
         url=url,
         content_type="",
         body=None,
-        channel=SOCKET_CHANNEL,
+        channel=SOCKET,
         context_id=context_id,
         pages=(),
-        repeats=False,
-        continues=None,
         origin=origin_of(url),
     )
 
@@ -84,7 +78,7 @@ def held_frame(url: str, *, context_id: str) -> HeldRequest:
 def seen_answer(response: Any) -> SeenAnswer | None:
     """What a response says; ``None`` for a redirect hop that sends the same effect on, whose own answer is to come."""
     status, headers = int(response.status), response.headers
-    sends_on = status in _KEEPS_METHOD or (status in _KEEPS_METHOD_BUT_POST and response.request.method != "POST")
+    sends_on = status in HOP_STATUSES or (status in _KEEPS_METHOD_BUT_POST and response.request.method != "POST")
     if sends_on and header(headers, "location"):
         return None
     return SeenAnswer(status=status, headers=tuple(headers.items()))

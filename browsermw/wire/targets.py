@@ -7,12 +7,9 @@ of what the browser said; it sends nothing and decides nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from browsermw.newest import Newest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PAGE_TYPES = frozenset({"page", "tab", "webview"})
 
@@ -154,14 +151,13 @@ class TargetMap:
         target = self.targets.get(frame_id or "")
         return target.context_id if target is not None else None
 
-    def openers(self, page: Target) -> Iterator[Target]:
-        """The page, the page that opened it, and so on."""
-        seen: set[str] = set()
-        current: Target | None = page
-        while current is not None and current.target_id not in seen:
-            seen.add(current.target_id)
-            yield current
-            current = self.targets.get(current.opener_id or "")
+    def openers(self, page: Target | None) -> tuple[Target, ...]:
+        """The page, the page that opened it, and so on; empty where there is no page."""
+        found: dict[str, Target] = {}
+        while page is not None and page.target_id not in found:
+            found[page.target_id] = page
+            page = self.targets.get(page.opener_id or "")
+        return tuple(found.values())
 
     def pages(self, context_id: str | None = None) -> list[Target]:
         """All pages, or those of one context."""

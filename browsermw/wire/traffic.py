@@ -67,7 +67,8 @@ class Traffic:
         if name.startswith("webSocket"):
             opened = self.sockets.event(name, params, target)
             if opened is not None:
-                self._spawn(self._desk.socket_opened(target.context_id, self._page_ids(target), opened))
+                page_ids = tuple(page.target_id for page in self._pages(target))
+                self._spawn(self._desk.socket_opened(target.context_id, page_ids, opened))
         elif name == "requestWillBeSent":
             if params["request"]["method"] not in SAFE_METHODS and "redirectResponse" not in params:
                 self._uploads.began(params, target)
@@ -97,13 +98,11 @@ class Traffic:
         """Wait for nothing more."""
         self._uploads.close()
 
-    def _page_ids(self, target: Target) -> tuple[str, ...]:
-        page = self._targets.page_of(target)
-        return () if page is None else tuple(it.target_id for it in self._targets.openers(page))
+    def _pages(self, target: Target) -> tuple[Target, ...]:
+        return self._targets.openers(self._targets.page_of(target))
 
     async def _refuse(self, late: Upload) -> None:
         """End the waiting for an upload that the browser does not hand over. Nothing of it has left."""
-        page = self._targets.page_of(late.target)
         held = HeldRequest(
             method=late.method,
             url=late.url,
@@ -111,12 +110,11 @@ class Traffic:
             body=None,
             channel=late.channel,
             context_id=late.target.context_id,
-            pages=tuple(self._targets.openers(page)) if page is not None else (),
+            pages=self._pages(late.target),
             is_unreadable=True,
             origin=origin_of(late.url),
         )
         await self._desk.rule(held)
-        if (
-            late.target.kind not in WORKER_TYPES
-        ):  # a worker cannot be told to stop loading; its request stays where it is
+        # A worker cannot be told to stop loading; its request stays where it is.
+        if late.target.kind not in WORKER_TYPES:
             await self._order("Page.stopLoading", {}, late.target.session)
