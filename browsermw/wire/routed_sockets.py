@@ -2,7 +2,7 @@
 
 A message that is refused is dropped, and its socket closed, because what follows would arrive in its place. A message
 has no answer, so it is settled as accepted once it was handed over. Used by ``routed`` alone; it must never let a
-message pass that the desk did not rule on, unless ``policy.ignore`` names the socket.
+message pass that the desk did not rule on, unless ``policy.ignore_websockets`` or ``policy.ignore`` names the socket.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from weakref import WeakSet
 from browsermw.events import Events
 from browsermw.faults import Point, reach
 from browsermw.protocol.admission import Refusal
-from browsermw.protocol.effect_rules import is_effect
+from browsermw.protocol.effect_rules import SOCKET_METHOD, is_armed, is_effect
 from browsermw.wire.held import Ruling, SeenAnswer
-from browsermw.wire.routed_request import SOCKET_METHOD, held_frame
+from browsermw.wire.routed_request import held_frame
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -60,7 +60,8 @@ class RoutedSockets:
             socket.on_message(passed)
 
     def _is_effect_on(self, socket: Any) -> bool:
-        return is_effect(self._engine.owner.policy, SOCKET_METHOD, socket.url, "", None)
+        policy = self._engine.owner.policy
+        return is_armed(policy, socket.url) and is_effect(policy, SOCKET_METHOD, socket.url, "", None)
 
     def _message_sync(self, socket: Any, server: Any, message: str | bytes) -> None:
         if socket in self._shut:

@@ -418,10 +418,11 @@ def test_a_message_that_cannot_be_recorded_is_dropped_and_its_socket_closed(
     assert socket_server.came == []
 
 
+@pytest.mark.parametrize("key", ["ignore", "ignore_websockets"])
 def test_a_socket_that_policy_ignores_is_not_recorded(
-    browser: Browser, shop: Shop, socket_server: SocketServer, tmp_path: Path
+    browser: Browser, shop: Shop, socket_server: SocketServer, tmp_path: Path, key: str
 ) -> None:
-    policy = Policy(minimum_wire="routed", ignore=("ws://127.0.0.1:*/feed",))
+    policy = Policy.model_validate({"minimum_wire": "routed", key: ["ws://127.0.0.1:*/feed"]})
     with browsermw.open(f"sqlite:///{tmp_path / 'agent.db'}", runtime="a", policy=policy) as mw, mw.run("r") as run:
         page = run.wrap(unworked(browser)).new_page()
         page.goto(f"{shop.url}/checkout")
