@@ -7,6 +7,7 @@ side (``browsermw.gate_desk``) files held requests under.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -77,11 +78,10 @@ class Desk(GateDesk):
 
     async def _frames(self, run: GuardedRun, scope: Scope, *, failed: bool) -> dict[str, Answer]:
         """What became of what it was armed with, once every frame that left is known."""
-        deadline_s = asyncio.get_running_loop().time() + FIRST_FRAME_S
-        while (  # noqa: ASYNC110 - short
-            any(it.is_silent for it in scope.armed.values()) and asyncio.get_running_loop().time() < deadline_s
-        ):
-            await asyncio.sleep(POLL_S)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_FRAME_S):
+                while any(it.is_silent for it in scope.armed.values()):  # noqa: ASYNC110 - short
+                    await asyncio.sleep(POLL_S)
         browser = run.browser_of(scope.page_id)
         if browser is not None and scope.armed:
             await browser.flushed({it.socket.target_id for it in scope.armed.values()})

@@ -12,6 +12,8 @@ from typing import Any
 
 import structlog
 
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
 
 class Events:
     """Events of one part of browsermw; looks its destination up at each event, so that order of set-up is free.
@@ -32,25 +34,25 @@ class Events:
             wrapper_class=structlog.stdlib.BoundLogger,
         )
 
-    def _write(self, level: int, event: str, facts: dict[str, Any]) -> None:
+    def _write(self, level: str, event: str, facts: dict[str, Any]) -> None:
         if structlog.is_configured():
-            structlog.get_logger(self._name).log(level, event, **facts)
-        elif self._logger.isEnabledFor(level):
+            getattr(structlog.get_logger(self._name), level)(event, **facts)
+        elif self._logger.isEnabledFor(_LEVELS[level]):
             # Asked here, before structlog makes a record of it: a click announces six steps that mostly nobody hears.
-            self._quiet.log(level, event, **facts)
+            getattr(self._quiet, level)(event, **facts)
 
     def debug(self, event: str, **facts: Any) -> None:
         """Something that only a developer wants to see."""
-        self._write(logging.DEBUG, event, facts)
+        self._write("debug", event, facts)
 
     def info(self, event: str, **facts: Any) -> None:
         """A step in the life of a run, an action or an effect."""
-        self._write(logging.INFO, event, facts)
+        self._write("info", event, facts)
 
     def warning(self, event: str, **facts: Any) -> None:
         """Something was refused or is in doubt."""
-        self._write(logging.WARNING, event, facts)
+        self._write("warning", event, facts)
 
     def error(self, event: str, **facts: Any) -> None:
         """Something could not be recorded."""
-        self._write(logging.ERROR, event, facts)
+        self._write("error", event, facts)

@@ -12,21 +12,16 @@ import socket
 import threading
 import time
 import uuid
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import trustme
-from websockets.exceptions import ConnectionClosed
-from websockets.sync.server import serve
 
 from browsermw.wire.browser_find import find_browser
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any, Self
-
-    from websockets.sync.server import ServerConnection
+    from typing import Any
 
     from browsermw import Runtime
     from browsermw.models import Action, Checkpoint, Effect
@@ -161,35 +156,6 @@ def plain_launch() -> dict[str, Any]:
     if found is not None and found.source != "playwright":
         options["executable_path"] = found.path
     return options
-
-
-class SocketServer:
-    """Answers each message on a WebSocket with the same in capitals, and keeps what came.
-
-    Attributes:
-        url: Where it listens.
-        came: Messages with the moments at which they came, as the shop writes them, in order.
-    """
-
-    def __init__(self) -> None:
-        self.came: list[tuple[str, str]] = []
-        self._server = serve(self._talk, "127.0.0.1", 0)
-        self.url = f"ws://127.0.0.1:{self._server.socket.getsockname()[1]}/feed"
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        self._thread.start()
-
-    def _talk(self, connection: ServerConnection) -> None:
-        with contextlib.suppress(ConnectionClosed):
-            for message in connection:
-                self.came.append((str(message), datetime.now(UTC).isoformat()))
-                connection.send(str(message).upper())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
 
 
 class StaleServer:

@@ -53,17 +53,21 @@ onmessage = event => socket.send(event.data);
 class SocketServer:
     """Listens on 127.0.0.1 in a thread; use it as a context manager.
 
-    ``/socket/echo`` answers each frame, ``/socket/silent`` never does, ``/socket/dying`` breaks off instead.
+    ``/socket/echo`` answers each frame, ``/feed`` in capitals, ``/socket/silent`` never does, ``/socket/dying`` breaks
+    off instead.
 
     Attributes:
-        frames: Text and moment of each frame that came, in order.
+        url: Of its page.
+        feed_url: Of a socket for pages of others.
+        came: Text and moment, as the shop writes it, of each frame that came, in order.
     """
 
     def __init__(self) -> None:
-        self.frames: list[tuple[str, datetime]] = []
+        self.came: list[tuple[str, str]] = []
         self._came = threading.Condition()
         self._server = serve(self._talk, "127.0.0.1", 0, process_request=self._page)
         self.url = f"http://127.0.0.1:{self._server.socket.getsockname()[1]}"
+        self.feed_url = f"ws{self.url[4:]}/feed"
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
 
@@ -79,12 +83,12 @@ class SocketServer:
     def wait_for(self, count: int, timeout_s: float = 10) -> list[str]:
         """Wait until that many frames have come; their texts."""
         with self._came:
-            assert self._came.wait_for(lambda: len(self.frames) >= count, timeout_s), f"{len(self.frames)} came"
-            return [text for text, _ in self.frames]
+            assert self._came.wait_for(lambda: len(self.came) >= count, timeout_s), f"{len(self.came)} came"
+            return [text for text, _ in self.came]
 
     def _page(self, connection: ServerConnection, request: Request) -> Response | None:
         path = request.path.partition("?")[0]
-        if path.startswith("/socket/"):
+        if path == "/feed" or path.startswith("/socket/"):
             return None
         kind, body = ("text/javascript", WORKER) if path == "/worker.js" else ("text/html", PAGE)
         headers = Headers([("Content-Type", kind), ("Content-Length", str(len(body))), ("Connection", "close")])
@@ -94,12 +98,15 @@ class SocketServer:
         assert connection.request is not None
         way = connection.request.path.rpartition("/")[2]
         with contextlib.suppress(ConnectionClosed):
-            for text in connection:
+            for sent in connection:
+                text = str(sent, "utf-8") if isinstance(sent, bytes) else sent
                 with self._came:
-                    self.frames.append((str(text, "utf-8") if isinstance(text, bytes) else text, datetime.now(UTC)))
+                    self.came.append((text, datetime.now(UTC).isoformat()))
                     self._came.notify_all()
                 if way == "echo":
-                    connection.send(f"got {self.frames[-1][0]}")
+                    connection.send(f"got {text}")
+                elif way == "feed":
+                    connection.send(text.upper())
                 elif way == "dying":
                     connection.socket.close()
                     return

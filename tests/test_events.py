@@ -30,6 +30,18 @@ def test_the_logging_level_opens_the_rest(events: Events, caplog: pytest.LogCapt
     assert [it.levelname for it in caplog.records] == ["DEBUG"]
 
 
+def test_a_plain_bound_logger_gets_the_event_and_not_its_level(events: Events) -> None:
+    """A logger without levels of its own has no way to tell a level that is handed over from the event."""
+    written = structlog.testing.CapturingLoggerFactory()
+    structlog.configure(processors=[], wrapper_class=structlog.BoundLogger, logger_factory=written)
+    try:
+        events.warning("effect_refused", effect="e-1")
+    finally:
+        structlog.reset_defaults()
+    [call] = written.logger.calls
+    assert (call.method_name, call.kwargs) == ("warning", {"event": "effect_refused", "effect": "e-1"})
+
+
 def test_a_configured_structlog_gets_every_event(events: Events, caplog: pytest.LogCaptureFixture) -> None:
     heard: list[structlog.typing.EventDict] = []
 

@@ -17,7 +17,7 @@ from browsermw.hooks.guards import Guard, find_guard, guard_of, guard_of_route
 from browsermw.hooks.launched import attaching, note_context, note_launch
 from browsermw.hooks.looks import Look
 from browsermw.hooks.opening import closing_action, closing_call, open_async
-from browsermw.hooks.sync_hooks import first_pages, guards_to_settle
+from browsermw.hooks.sync_hooks import ended, first_pages, guards_to_settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -105,9 +105,8 @@ def close(class_name: str) -> Callable[..., Any]:
         for guard in guards:
             await _ask(guard, guard.run.runtime.desk.settle(guard.run.run_id, guard.run.runtime.policy.settle_s))
         result = await wrapped(*args, **kwargs)
-        for guard in guards:
-            if guard.context_id is not None and guard.context.is_closed():
-                await _ask(guard, guard.run.runtime.desk.context_closed(guard.run.run_id, guard.context_id))
+        for guard, context_id in ended(guards):
+            await _ask(guard, guard.run.runtime.desk.context_closed(guard.run.run_id, context_id))
         return result
 
     return hook

@@ -103,9 +103,8 @@ def close(class_name: str) -> Callable[..., Any]:
             page = next(iter(guard.open_pages()), None)
             _ask(guard, guard.run.runtime.desk.settle(guard.run.run_id, guard.run.runtime.policy.settle_s), page)
         result = wrapped(*args, **kwargs)
-        for guard in guards:
-            if guard.context_id is not None and guard.context.is_closed():
-                _ask(guard, guard.run.runtime.desk.context_closed(guard.run.run_id, guard.context_id), None)
+        for guard, context_id in ended(guards):
+            _ask(guard, guard.run.runtime.desk.context_closed(guard.run.run_id, context_id), None)
         return result
 
     return hook
@@ -172,3 +171,8 @@ def guards_to_settle(class_name: str, instance: Any) -> list[Guard]:
         contexts = [instance.context if class_name == "Page" else instance]
     guards = [find_guard(context) for context in contexts]
     return [guard for guard in guards if guard is not None and not guard.closed]
+
+
+def ended(guards: list[Guard]) -> list[tuple[Guard, str]]:
+    """Those of them whose context is closed, with its id at the gate; a page of it may have been all that was."""
+    return [(it, it.context_id) for it in guards if it.context_id is not None and it.context.is_closed()]

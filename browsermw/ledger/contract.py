@@ -166,7 +166,7 @@ class Boot:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-NOTHING: Mapping[str, Answer] = MappingProxyType({})
+NO_FRAMES: Mapping[str, Answer] = MappingProxyType({})
 
 
 class Ledger(Protocol):
@@ -257,7 +257,7 @@ class Ledger(Protocol):
         after: Sighting,
         *,
         failed: str | None,
-        frames: Mapping[str, Answer] = NOTHING,
+        frames: Mapping[str, Answer] = NO_FRAMES,
     ) -> Action:
         """After-checkpoint and the phase that follows from the effects, in one transaction.
 

@@ -19,7 +19,7 @@ from browsermw.errors import RuntimeOwned
 from browsermw.events import Events
 from browsermw.faults import Point, reach
 from browsermw.ledger import actions, boots, claims, effects, reading, verdicts
-from browsermw.ledger.contract import NOTHING
+from browsermw.ledger.contract import NO_FRAMES
 from browsermw.ledger.steps import STEPS_TAKEN
 
 if TYPE_CHECKING:
@@ -118,7 +118,8 @@ class SqlLedger:
     def plan_action(self, grant: Grant, plan: ActionPlan, before: Sighting, armed: Sequence[EffectPlan] = ()) -> Action:
         """Admission, before-checkpoint and PLANNED, with the frames that it may send."""
         with self._writing("plan_action") as conn:
-            planned, at = actions.plan_action(conn, grant, plan, before, _now()), _now()
+            at = _now()
+            planned = actions.plan_action(conn, grant, plan, before, at)
             sent = [effects.dispatch_effect(conn, grant, effect, at).effect for effect in armed]
             return planned.model_copy(update={"effects": tuple(filter(None, sent))}) if armed else planned
 
@@ -139,7 +140,7 @@ class SqlLedger:
         after: Sighting,
         *,
         failed: str | None,
-        frames: Mapping[str, Answer] = NOTHING,
+        frames: Mapping[str, Answer] = NO_FRAMES,
     ) -> Action:
         """After-checkpoint and the phase that follows."""
         with self._writing("close_action") as conn:

@@ -13,7 +13,8 @@ import browsermw
 from browsermw import BrowsermwError, EffectRefused, InFlightDuplicate, LedgerUnavailable, OutcomeUnknown, Policy
 from browsermw.errors import WireTooWeak
 from browsermw.faults import Point, arm
-from tests.browser_kit import Journal, SocketServer, plain_launch
+from tests.browser_kit import Journal, plain_launch
+from tests.socket_server import SocketServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -270,7 +271,7 @@ async def test_messages_on_a_socket_are_recorded_before_they_arrive_and_keep_the
     page: Page, shop: Shop, journal: Journal, socket_server: SocketServer
 ) -> None:
     await page.goto(f"{shop.url}/checkout")
-    await page.evaluate(OPEN_SOCKET, socket_server.url)
+    await page.evaluate(OPEN_SOCKET, socket_server.feed_url)
     await page.evaluate("for (const word of ['one', 'two', 'three']) socket.send(word)")
     await page.wait_for_function("heard.length === 3")
     effects = journal.settled("/feed", 3)
@@ -285,7 +286,7 @@ async def test_a_message_that_cannot_be_recorded_is_dropped_and_its_socket_close
     page: Page, shop: Shop, socket_server: SocketServer
 ) -> None:
     await page.goto(f"{shop.url}/checkout")
-    await page.evaluate(OPEN_SOCKET, socket_server.url)
+    await page.evaluate(OPEN_SOCKET, socket_server.feed_url)
 
     def fail(point: Point, detail: str) -> None:
         if point is Point.LEDGER_BEFORE_COMMIT and detail == "dispatch_effect":

@@ -11,7 +11,8 @@ import browsermw
 from browsermw import BrowsermwError, EffectRefused, InFlightDuplicate, LedgerUnavailable, OutcomeUnknown, Policy
 from browsermw.errors import WireTooWeak
 from browsermw.faults import Point, arm
-from tests.browser_kit import Journal, SocketServer, plain_launch
+from tests.browser_kit import Journal, plain_launch
+from tests.socket_server import SocketServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -388,7 +389,7 @@ def test_a_message_on_a_socket_is_recorded_before_it_arrives(
     page: Page, shop: Shop, journal: Journal, socket_server: SocketServer
 ) -> None:
     page.goto(f"{shop.url}/checkout")
-    page.evaluate(OPEN_SOCKET, socket_server.url)
+    page.evaluate(OPEN_SOCKET, socket_server.feed_url)
     page.evaluate("for (const word of ['one', 'two', 'three']) socket.send(word)")
     page.wait_for_function("heard.length === 3")
     assert page.evaluate("heard") == ["ONE", "TWO", "THREE"]
@@ -404,7 +405,7 @@ def test_a_message_that_cannot_be_recorded_is_dropped_and_its_socket_closed(
     page: Page, shop: Shop, socket_server: SocketServer
 ) -> None:
     page.goto(f"{shop.url}/checkout")
-    page.evaluate(OPEN_SOCKET, socket_server.url)
+    page.evaluate(OPEN_SOCKET, socket_server.feed_url)
 
     def fail(point: Point, detail: str) -> None:
         if point is Point.LEDGER_BEFORE_COMMIT and detail == "dispatch_effect":
@@ -426,7 +427,7 @@ def test_a_socket_that_policy_ignores_is_not_recorded(
     with browsermw.open(f"sqlite:///{tmp_path / 'agent.db'}", runtime="a", policy=policy) as mw, mw.run("r") as run:
         page = run.wrap(unworked(browser)).new_page()
         page.goto(f"{shop.url}/checkout")
-        page.evaluate(OPEN_SOCKET, socket_server.url)
+        page.evaluate(OPEN_SOCKET, socket_server.feed_url)
         page.evaluate("socket.send('one')")
         page.wait_for_function("heard.length === 1")
         assert Journal(mw, "r").effects() == []

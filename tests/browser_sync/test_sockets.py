@@ -45,7 +45,7 @@ def test_a_frame_is_on_record_before_it_arrives(
     page.click(button)
     assert server.wait_for(1) == ["order"]
     [effect] = frames_on_record(journal)
-    assert effect.dispatched_at < server.frames[0][1]
+    assert effect.dispatched_at.isoformat() < server.came[0][1]
     assert (effect.method, effect.url) == ("SEND", f"{server.url.replace('http', 'ws')}/socket/echo")
     assert str(effect.phase) == "OBSERVED"
     assert str(journal.action_of(effect).phase) == "OBSERVED"
