@@ -42,7 +42,6 @@ MARKER_URL = "https://browsermw.invalid/"
 
 TOP_FILTER: list[dict[str, Any]] = [{"type": "browser_ui", "exclude": True}, {"type": "tab", "exclude": True}, {}]
 FRAME_FILTER: list[dict[str, Any]] = [{"type": "iframe"}, {"type": "worker"}, {"exclude": True}]
-BEGUN_POLL_S = 0.002
 BEGUN_LIMIT_S = 3.0
 """A navigation that has not reached the gate by then was given up, or waits in the user's own route."""
 
@@ -79,6 +78,7 @@ class GuardedBrowser:
             desk, self.targets, self.gate, policy.upload_timeout_s, spawn=self._spawn, order=self._quietly
         )
         self.lost = asyncio.Event()
+        self._stirred = asyncio.Event()
 
     @property
     def attached(self) -> bool:
@@ -191,8 +191,8 @@ class GuardedBrowser:
         answer = await self._command("Page.navigate", {"url": "about:blank"}, session=target.session)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(BEGUN_LIMIT_S):
-                while target.loader_id != answer.get("loaderId"):  # noqa: ASYNC110 - short
-                    await asyncio.sleep(BEGUN_POLL_S)
+                while target.loader_id != answer.get("loaderId"):
+                    await self._next_event()
 
     async def _watch(self, connection: CdpConnection) -> None:
         await connection.closed.wait()
@@ -202,7 +202,13 @@ class GuardedBrowser:
         self._on_lost()
         log.info("gate_lost", wire=str(self.wire))
 
+    async def _next_event(self) -> None:
+        """Wait until what is known of pages and requests may have changed."""
+        self._stirred.clear()
+        await self._stirred.wait()
+
     def _event(self, method: str, params: dict[str, Any], session: str | None) -> None:
+        self._stirred.set()
         if method == "Fetch.requestPaused":
             self._paused(params, session)
         elif method == "Target.attachedToTarget":
@@ -350,20 +356,21 @@ class GuardedBrowser:
             async with asyncio.timeout(BEGUN_LIMIT_S):
                 if not turned:
                     await self._next_turn(target_id)
-                while self._begun.on_the_way(target_id):  # noqa: ASYNC110 - short
-                    await asyncio.sleep(BEGUN_POLL_S)
+                while self._begun.on_the_way(target_id):
+                    await self._next_event()
         self._begun.waits_no_more(target_id)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(ON_THE_WAY_LIMIT_S):
-                while self._traffic.is_on_the_way(target_id):  # noqa: ASYNC110 - short
-                    await asyncio.sleep(BEGUN_POLL_S)
+                while self._traffic.is_on_the_way(target_id):
+                    await self._next_event()
         await asyncio.sleep(0)  # a request that was paused just now begins to be ruled on in the loop's next turn
 
     async def _next_turn(self, target_id: str) -> None:
         turn = asyncio.create_task(self._turn(target_id))
+        turn.add_done_callback(lambda _: self._stirred.set())
         try:
             while not self._begun.is_navigating(target_id) and not turn.done():
-                await asyncio.wait({turn}, timeout=BEGUN_POLL_S)
+                await self._next_event()
         finally:
             turn.cancel()
 

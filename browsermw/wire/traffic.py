@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from browsermw.newest import Newest
 from browsermw.protocol.effect_rules import SAFE_METHODS
 from browsermw.wire.held import HeldRequest, origin_of
 from browsermw.wire.sockets import Sockets
@@ -26,6 +27,9 @@ NO_BUFFERS = {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0}
 
 _WITHOUT_NAVIGATION = frozenset({"XHR", "Fetch", "Ping", "Other"})
 """Navigations are announced by the ``Page`` domain (``wire.begun``)."""
+
+ARRIVED_LIMIT = 1000
+"""Requests that the gate saw lately: their announcement is a few milliseconds behind at most."""
 
 UNREAD = ("dataReceived", "responseReceived", "requestWillBeSentExtraInfo", "resourceChangedPriority")
 """Events, by the beginning of their names, that tell us nothing: most of what ``Network`` says about a page."""
@@ -60,6 +64,7 @@ class Traffic:
         self._order = order
         self._uploads = Uploads(patience_s, lambda late: spawn(self._refuse(late)))
         self._on_the_way: dict[str, Target] = {}
+        self._arrived: Newest[str, None] = Newest(ARRIVED_LIMIT)
         self.sockets = Sockets(targets)
 
     def event(self, name: str, params: dict[str, Any], target: Target) -> None:
@@ -71,16 +76,22 @@ class Traffic:
                 self._spawn(self._desk.socket_opened(target.context_id, page_ids, opened))
         elif name == "requestWillBeSent":
             if params["request"]["method"] not in SAFE_METHODS and "redirectResponse" not in params:
-                self._uploads.began(params, target)
-                if params.get("type") in _WITHOUT_NAVIGATION:
-                    self._on_the_way[params["requestId"]] = target
+                self._began(params, target)
         elif name in {"loadingFailed", "loadingFinished"}:
             self.at_the_gate(params["requestId"])  # or past it: the user's own route answered or failed it
             if name == "loadingFailed":
                 self._gate.given_up(params["requestId"], params.get("errorText", ""))
 
+    def _began(self, params: dict[str, Any], target: Target) -> None:
+        if params["requestId"] in self._arrived:
+            return
+        self._uploads.began(params, target)
+        if params.get("type") in _WITHOUT_NAVIGATION:
+            self._on_the_way[params["requestId"]] = target
+
     def at_the_gate(self, network_id: str) -> None:
-        """A request was paused."""
+        """A request was paused; the page may announce it afterwards, because it speaks through another process."""
+        self._arrived[network_id] = None
         self._uploads.ended(network_id)
         self._on_the_way.pop(network_id, None)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,7 +14,8 @@ import pytest
 import browsermw
 from browsermw import Policy, faults
 from browsermw.faults import Point
-from tests.browser_kit import Journal, until
+from browsermw.hooks.launched import debugging_port_of
+from tests.browser_kit import Journal, browser_pid, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -150,7 +153,9 @@ def test_a_browser_that_ends_while_a_request_is_held_leaves_no_doubt(opening: Op
             faults.arm(hold)
             page.evaluate("() => { setTimeout(() => navigator.sendBeacon('/api/beacon', 'a'), 100) }")
             assert held.wait(10)
-            browser.close()
+            port = debugging_port_of(page.context)
+            assert port is not None
+            os.kill(browser_pid(port), signal.SIGKILL)  # a close would wait for the decision
             faults.arm(None)
             go_on.set()
             Journal(mw, "invoice-1").settled("/api/beacon")
