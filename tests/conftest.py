@@ -20,12 +20,18 @@ from sqlalchemy import make_url
 
 from browsermw.ledger import open_ledger
 from tests.crashes import Bench, Nest
+from tests.lean_browser import use_lean_browser
 from tests.shop_site import Shop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytest.register_assert_rewrite("tests.crash_cases", "tests.crash_recovery", "tests.browser_sync.sides")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Browsers that cost half as much, before the first of them is started."""
+    use_lean_browser(config)
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from tests.shop_site import Shop
 
 RUN = "invoice-8472"
-KILLS = 20
+KILLS = [range(first, first + 5) for first in range(0, 20, 5)]
+"""Twenty, in tests of five that several workers can share."""
+
+in_fives = pytest.mark.parametrize("kills", KILLS, ids=lambda kills: f"{kills[0] + 1}-{kills[-1] + 1}")
 HOLDING = [(Point.GATE_HOLDS, "POST"), (Point.LEDGER_BEFORE_COMMIT, "dispatch_effect")]
 ANSWERED = [(Point.GATE_ANSWER_RECORDED,), (Point.LEDGER_BEFORE_COMMIT, "close_action")]
 
@@ -68,11 +71,11 @@ class KilledBeforeTheClick:
 class KilledHolding:
     """Stopped while the gate holds the request: when the relay dies with the gate, nothing leaves."""
 
-    @pytest.mark.timeout(600)
-    def test_twenty_times_nothing_leaves_and_nothing_is_in_doubt(self, bench: Bench, shops: list[Shop]) -> None:
+    @in_fives
+    def test_nothing_leaves_and_nothing_is_in_doubt(self, bench: Bench, shops: list[Shop], kills: range) -> None:
         ways = list(product(HOLDING, (order_form, order_fetch), shops))
         jobs: list[Job] = []
-        for number in range(KILLS):
+        for number in kills:
             stop, order, shop = ways[number % len(ways)]
             job = order(shop, run=f"invoice-{number}")
             bench.stopped_at(job, *stop).crashes(holding=True)
@@ -82,17 +85,17 @@ class KilledHolding:
                 # A click may be over before a script of its page has sent anything; a form goes with the click.
                 assert order is order_fetch or targets(run.resume) == [job.button]
             jobs.append(job)
-        assert bench.again(*jobs) == ["clicked"] * KILLS
-        assert sum(len(each.arrivals(method="POST")) for each in shops) == KILLS
+        assert bench.again(*jobs) == ["clicked"] * len(kills)
+        assert sum(len(each.arrivals(method="POST")) for each in shops) == len(kills)
 
 
 class KilledAfterRelease:
     """Killed when the shop has the order and has not answered: nobody can know, so nobody may repeat it."""
 
-    @pytest.mark.timeout(600)
-    def test_twenty_times_it_is_quarantined_and_never_sent_again(self, bench: Bench, shops: list[Shop]) -> None:
+    @in_fives
+    def test_it_is_quarantined_and_never_sent_again(self, bench: Bench, shops: list[Shop], kills: range) -> None:
         jobs: list[Job] = []
-        for number in range(KILLS):
+        for number in kills:
             shop, run_id = shops[number % 2], f"invoice-{number}"
             path, job = [
                 ("/order-never", order_form(shop, "/order-never", run_id)),
@@ -108,8 +111,8 @@ class KilledAfterRelease:
             assert doubt.effect.url.partition("?")[0] == shop.url + path
             assert started_at < doubt.effect.dispatched_at < datetime.now(UTC)
             jobs.append(job)
-        assert bench.again(*jobs) == ["Quarantined"] * KILLS
-        assert sum(len(each.arrivals(method="POST")) for each in shops) == KILLS
+        assert bench.again(*jobs) == ["Quarantined"] * len(kills)
+        assert sum(len(each.arrivals(method="POST")) for each in shops) == len(kills)
 
     def test_it_can_be_looked_up_by_the_idempotency_key_on_record(self, bench: Bench, shop: Shop) -> None:
         policy = {"idempotency_headers": {f"POST {shop.url}/**": "Idempotency-Key"}}

@@ -151,7 +151,7 @@ def test_a_browser_that_ends_while_a_request_is_held_leaves_no_doubt(opening: Op
             page = run.wrap(browser.new_context()).new_page()
             page.goto(f"{shop.url}/shop")
             faults.arm(hold)
-            page.evaluate("() => { setTimeout(() => navigator.sendBeacon('/api/beacon', 'a'), 100) }")
+            page.evaluate("() => { setTimeout(() => navigator.sendBeacon('/api/beacon', 'a'), 700) }")
             assert held.wait(10)
             port = debugging_port_of(page.context)
             assert port is not None
