@@ -19,8 +19,8 @@ from xml.etree import ElementTree as ET
 
 RUN_LIMIT_S = 1500.0
 _GRACE_S = 20.0
-WORKER_LIMIT = 4
-"""Each worker has a browser, an agent or two and a database of its own."""
+WORKERS = os.environ.get("BROWSERMW_TEST_WORKERS") or str(min(4, os.cpu_count() or 1))
+"""For each run; each of them has a browser, an agent or two and a database of its own. ``0`` is none but pytest."""
 
 _BROWSER_FOLDERS = ("tests/browser_sync", "tests/browser_async")
 _RUNS = {
@@ -70,7 +70,7 @@ def main() -> int:
 
 def _run(arguments: list[str], report: Path) -> Tally:
     # Each worker begins with a stretch of its own, so that neighbours share a module's browser.
-    workers = ["-n", str(min(WORKER_LIMIT, os.cpu_count() or 1)), "--dist", "worksteal"]
+    workers = ["-n", WORKERS, "--dist", "worksteal"]
     command = [sys.executable, "-m", "pytest", *workers, *arguments, f"--junitxml={report}"]
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
     try:
@@ -92,8 +92,9 @@ def _read(report: Path, exit_code: int) -> Tally:
     tests, failures, errors, skipped = (
         sum(int(suite.get(name, 0)) for suite in suites) for name in ("tests", "failures", "errors", "skipped")
     )
-    # A test that passes and then breaks in its teardown is one test with one error.
-    return Tally(max(0, tests - failures - errors - skipped), failures + errors, skipped, is_good=exit_code == 0)
+    # A test that passes and then breaks in its teardown is one test with one error; a worker that dies leaves none.
+    failed = max(failures + errors, int(exit_code != 0))
+    return Tally(max(0, tests - failures - errors - skipped), failed, skipped, is_good=exit_code == 0)
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
