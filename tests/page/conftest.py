@@ -9,13 +9,14 @@ import pytest_asyncio
 from playwright.async_api import async_playwright
 
 from browsermw.page.probe import PageProbe, probe_expression, read_probe
+from browsermw.wire.launch import local_browser
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
 
     from playwright.async_api import Browser, BrowserContext, Page
 
-ARGS = ["--no-sandbox", "--disable-background-networking"]
+ARGS = ["--disable-background-networking"]
 
 
 class Eyes:
@@ -67,7 +68,7 @@ class Eyes:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared_browser() -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path="/usr/bin/chromium", args=ARGS)
+        browser = await playwright.chromium.launch(**local_browser({"args": ARGS}))
         yield browser
         await browser.close()
 

@@ -9,12 +9,13 @@ import asyncio
 import os
 import signal
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.async_api import async_playwright
 
 from browsermw.wire import relay as relay_module
+from browsermw.wire.launch import local_browser
 from browsermw.wire.relay import Relay, Upstream
 from tests.wire.counting import CountingServer, server_pem, server_tls
 from tests.wire.proxies import PASSWORD, USERNAME, HttpProxy
@@ -31,15 +32,15 @@ _ROUND_COUNT = int(os.environ.get("RESEND_ROUNDS", "5"))
 _CONTROL_LIMIT = 8
 
 
+def _behind(relay: Relay, *args: str) -> dict[str, Any]:
+    return local_browser({"proxy": {"server": relay.server}, "args": [*args, "--disable-background-networking"]})
+
+
 @pytest.fixture
 async def browser(relay: Relay) -> AsyncIterator[Browser]:
     relay.open()
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=os.environ.get("BROWSERMW_CHROMIUM", "/usr/bin/chromium"),
-            proxy={"server": relay.server},
-            args=["--no-sandbox", "--proxy-bypass-list=<-loopback>", "--disable-background-networking"],
-        )
+        browser = await playwright.chromium.launch(**_behind(relay, "--proxy-bypass-list=<-loopback>"))
         yield browser
         await browser.close()
 
@@ -171,11 +172,7 @@ async def test_on_port_80_the_broken_answer_is_not_taken_for_http_0_9() -> None:
         await relay.start()
         relay.open()
         async with async_playwright() as playwright:
-            browser = await playwright.chromium.launch(
-                executable_path=os.environ.get("BROWSERMW_CHROMIUM", "/usr/bin/chromium"),
-                proxy={"server": relay.server},
-                args=["--no-sandbox", "--disable-background-networking"],
-            )
+            browser = await playwright.chromium.launch(**_behind(relay))
             page = await browser.new_page()
             await page.goto("http://shop.test/")
             assert await post(page, relay, ("shop.test", 80), "/fin/1") == "failed"
