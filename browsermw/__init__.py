@@ -21,7 +21,7 @@ from browsermw.errors import (
     Superseded,
     WireTooWeak,
 )
-from browsermw.models import Action, Checkpoint, Effect, Quarantine, ResumeReport, RuntimeStatus, Verdict
+from browsermw.models import Action, Checkpoint, Effect, Quarantine, ResumeReport, RuntimeStatus, Verdict, Verification
 from browsermw.policy import Identity, Policy
 from browsermw.run import Run
 from browsermw.runtime import Runtime, open
@@ -54,6 +54,7 @@ __all__ = [
     "RuntimeStatus",
     "Superseded",
     "Verdict",
+    "Verification",
     "WireTooWeak",
     "open",
 ]

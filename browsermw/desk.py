@@ -191,6 +191,10 @@ class Desk(GateDesk):
         seen = [browser.reached(*origin_of(ask.url), since=ask.ticket.sent_from_s) for browser in run.contexts.values()]
         return None if not seen or None in seen else any(seen)
 
+    async def look(self, run_id: str, page_id: str | None, seen: Seen | None) -> Sighting:
+        """What a page shows now; nothing is written down."""
+        return await self._sight.look(self._owned(run_id), page_id, seen=seen)
+
     async def settle(self, run_id: str, timeout_s: float) -> None:
         """Wait until nothing of the run is in flight, at most that long."""
         run = self.runs.get(run_id)

@@ -16,6 +16,8 @@ from browsermw.protocol.phases import Phase, RunPhase, RuntimeState
 from browsermw.protocol.recovery import Wire
 
 VerdictName = Literal["committed", "not_committed", "unknown"]
+IdentityVerdict = Literal["same", "another", "signed_out", "signed_in", "unreadable", "undeclared"]
+DomVerdict = Literal["same", "changed", "unknown"]
 
 
 class Record(BaseModel):
@@ -196,6 +198,34 @@ class ResumeReport(Record):
     never_left: tuple[Action, ...]
     answered_unread: tuple[Effect, ...]
     unseen_since: datetime | None = None
+
+
+class Verification(Record):
+    """A page, held against the last checkpoint of an earlier boot. Printed, it says what differs.
+
+    Attributes:
+        checkpoint: What it was held against.
+        same_url: Whether the redacted URLs are equal.
+        identity: ``same``, ``signed_out``, ``signed_in`` (nobody was), ``unreadable`` then or now, or ``undeclared``
+            by ``policy.identity``. ``another`` user is raised as ``IdentityMismatch`` instead.
+        dom: Whether the page shows the same; ``unknown`` where its state could not be read, then or now.
+        differences: What differs or cannot be told, in words; empty where all that is declared is the same.
+    """
+
+    checkpoint: Checkpoint
+    same_url: bool
+    identity: IdentityVerdict
+    dom: DomVerdict
+    differences: tuple[str, ...]
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the page is where the checkpoint left it: URL, state, and user where one is declared."""
+        return not self.differences
+
+    def __str__(self) -> str:
+        where = f"checkpoint {self.checkpoint.seq} of run {self.checkpoint.run_id}"
+        return f"as at {where}" if self.is_same else f"not as at {where}: {'; '.join(self.differences)}"
 
 
 class RunSummary(Record):

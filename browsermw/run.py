@@ -20,16 +20,18 @@ from browsermw.hooks.launched import (
     is_chromium,
     lost_relay,
 )
+from browsermw.hooks.looks import look_async, look_sync
 from browsermw.hooks.waiting import wait_through
 from browsermw.protocol.phases import RunPhase
 from browsermw.protocol.recovery import Wire
+from browsermw.verifying import checkpoint_of, guard_in, verified
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
     from types import TracebackType
 
     from browsermw.ledger.contract import Claim
-    from browsermw.models import Effect, Quarantine, ResumeReport
+    from browsermw.models import Effect, Quarantine, ResumeReport, Verification
     from browsermw.runtime import Runtime
     from browsermw.wire.chromium import GuardedBrowser
     from browsermw.wire.engine import Engine
@@ -260,6 +262,35 @@ class Run:
     def quarantined(self) -> list[Quarantine]:
         """What may have happened and must not be repeated; while there is any, the run is read-only."""
         return list(self.runtime.ledger_call("quarantined", self.run_id))
+
+    # What an earlier boot saw.
+
+    def verify(self, page: object) -> Verification:
+        """Hold a page of this run against the last checkpoint that an earlier boot left (``resume.last_checkpoint``).
+
+        Bring the page back first: sign in, go to the checkpoint's URL. It is looked at, and nothing is sent.
+
+        Args:
+            page: A sync Playwright ``Page`` of a context that this run wraps.
+
+        Returns:
+            What is the same and what is not; print it, or ask ``is_same``.
+
+        Raises:
+            IdentityMismatch: Another user is signed in there (``policy.identity``).
+            BrowsermwError: No earlier boot left a checkpoint, or the page is not this run's.
+        """
+        guard, before = guard_in(self, page), checkpoint_of(self)
+        looked = self.runtime.desk.look(self.run_id, guard.page_id_sync(page), look_sync(guard, page))
+        return verified(self, before, wait_through(self.runtime.submit(looked), page))
+
+    async def averify(self, page: object) -> Verification:
+        """See ``verify``; for an async page."""
+        guard, before = guard_in(self, page), checkpoint_of(self)
+        await guard.identified()
+        page_id = await guard.page_id_async(page)
+        looked = self.runtime.desk.look(self.run_id, page_id, await look_async(guard, page))
+        return verified(self, before, await asyncio.wrap_future(self.runtime.submit(looked)))
 
     def mark_observed(self, effect_id: str) -> Effect:
         """Say that you read the result of an answered effect at the application (see ``resume.answered_unread``).

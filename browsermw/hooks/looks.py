@@ -13,6 +13,7 @@ from playwright.sync_api import Error as PlaywrightError
 
 from browsermw.boundary import Seen
 from browsermw.hooks.journal import in_words
+from browsermw.hooks.table import CLICK
 from browsermw.wire.worlds import in_next_turn
 
 if TYPE_CHECKING:
@@ -107,3 +108,13 @@ class Look:
 
     def _asks_cookies(self) -> bool:
         return self._guard.run.runtime.desk.sight.asks_cookies
+
+
+def look_sync(guard: Guard, page: Any) -> Seen | None:
+    """A look beside no action; ``None`` where the desk can look itself."""
+    return Look(guard, page, CLICK).before_sync()
+
+
+async def look_async(guard: Guard, page: Any) -> Seen | None:
+    """See ``look_sync``."""
+    return await Look(guard, page, CLICK).before_async()
