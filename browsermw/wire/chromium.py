@@ -172,7 +172,7 @@ class GuardedBrowser:
             )
 
     async def _cover_older_pages(self) -> None:
-        """Page-level Fetch for pages that were loaded before the gate (field note 16)."""
+        """Page-level Fetch for pages that were loaded before the gate (field note 16); it does not hold their pings."""
         for target in self.targets.pages():
             if target.target_id in self._older:
                 if self._relay is not None and target.url in {"", "about:blank"}:
@@ -184,6 +184,9 @@ class GuardedBrowser:
                 # Its navigations are held at browser level already; holding them twice would look like a duplicate.
                 patterns = [pattern for pattern in PATTERNS if pattern["resourceType"] != "Document"]
                 await self._command("Fetch.enable", {"patterns": patterns}, session=target.session)
+        count = sum(target.older_than_gate for target in self.targets.pages())
+        if count:
+            log.warning("pages_older_than_gate", count=count, unrecorded="beacons and pings, until each page navigates")
 
     async def _renew(self, target: Target) -> None:
         """Give a blank page a new document, and wait for it: the agent's first call must not fall into the change."""

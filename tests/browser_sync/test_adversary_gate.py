@@ -10,6 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
+import structlog
+from structlog.testing import capture_logs
 
 import browsermw
 from browsermw import Policy, faults
@@ -91,7 +93,10 @@ def test_a_page_that_is_older_than_an_attached_gate_is_no_duplicate_of_itself(
         context = browser.new_context()
         page = context.new_page()
         page.set_content("<p>made by the agent")
-        mw.attach(f"http://127.0.0.1:{port}")
+        with capture_logs() as said:
+            mw.attach(f"http://127.0.0.1:{port}")
+        structlog.reset_defaults()
+        assert [line["count"] for line in said if line["event"] == "pages_older_than_gate"] == [1]
         with mw.run("invoice-1") as run:
             run.wrap(context)
             page.evaluate(send, f"{shop.url}/api/beacon")
