@@ -362,6 +362,7 @@ class GuardedBrowser:
                 while self._begun.on_the_way(target_id):
                     await self._next_event()
         self._begun.waits_no_more(target_id)
+        self._stirred.set()  # no event of the browser says so to another action that waits for the same
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(ON_THE_WAY_LIMIT_S):
                 while self._traffic.is_on_the_way(target_id):
