@@ -16,6 +16,8 @@ from browsermw.wire.cdp_socket import CdpSocket, SocketFailed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from browsermw.wire.cdp_socket import Data
+
 Json = dict[str, Any]
 
 
@@ -73,18 +75,19 @@ class CdpConnection:
         if self.closed.is_set() or self._socket is None:
             raise CdpClosed("the connection to the browser is closed")
         number = next(self._ids)
-        waiting: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = waiting
         message: Json = {"id": number, "method": method, "params": params or {}}
         if session is not None:
             message["sessionId"] = session
-        self._socket.send(json.dumps(message).encode())
+        text = json.dumps(message).encode()
+        waiting: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = waiting
         try:
+            self._socket.send(text)
             return await waiting
         finally:
             self._waiting.pop(number, None)
 
-    def _read(self, text: bytes) -> None:
+    def _read(self, text: Data) -> None:
         if not text.startswith(self._unread):
             self._take(json.loads(text.decode()))
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 from websockets.client import ClientProtocol
 from websockets.exceptions import WebSocketException
 from websockets.frames import Frame, Opcode
+from websockets.protocol import State
 from websockets.uri import parse_uri
 
 if TYPE_CHECKING:
@@ -29,6 +30,10 @@ CLOSE_LIMIT_S = 5.0
 MESSAGE_OPCODES = frozenset({Opcode.TEXT, Opcode.BINARY, Opcode.CONT})
 
 
+Data = bytes | bytearray
+"""A message as it came in: one of 200 MB is not copied to be handed on."""
+
+
 class SocketFailed(Exception):
     """Nobody answers there, or what answers speaks no WebSocket."""
 
@@ -40,19 +45,17 @@ class CdpSocket(asyncio.Protocol):
         closed: Set once the connection is gone.
     """
 
-    def __init__(
-        self, speech: ClientProtocol, on_message: Callable[[bytes], None], on_lost: Callable[[], None]
-    ) -> None:
+    def __init__(self, speech: ClientProtocol, on_message: Callable[[Data], None], on_lost: Callable[[], None]) -> None:
         self._speech = speech
         self._on_message = on_message
         self._on_lost = on_lost
-        self._parts: list[bytes] = []
+        self._parts: list[Data] = []
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._transport: asyncio.Transport | None = None
         self.closed = asyncio.Event()
 
     @classmethod
-    async def open(cls, url: str, on_message: Callable[[bytes], None], on_lost: Callable[[], None]) -> CdpSocket:
+    async def open(cls, url: str, on_message: Callable[[Data], None], on_lost: Callable[[], None]) -> CdpSocket:
         """Connect to a ``ws://`` or ``wss://`` URL.
 
         Args:
@@ -88,7 +91,7 @@ class CdpSocket(asyncio.Protocol):
 
     def send(self, message: bytes) -> None:
         """Send a text message. On a connection that is gone it is dropped; ``on_lost`` tells."""
-        if not self.closed.is_set() and not self._speech.close_expected():
+        if self._speech.state is State.OPEN:
             self._speech.send_text(message)
             self._flush()
 
@@ -99,10 +102,12 @@ class CdpSocket(asyncio.Protocol):
         with contextlib.suppress(WebSocketException):  # the browser said it first
             self._speech.send_close()
         self._flush()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(CLOSE_LIMIT_S):
-                await self.closed.wait()
-        self._transport.abort()
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_LIMIT_S):
+                    await self.closed.wait()
+        finally:  # whoever waited may have given up
+            self._transport.abort()
         await self.closed.wait()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -118,7 +123,7 @@ class CdpSocket(asyncio.Protocol):
         self._flush()  # answers to pings and to a goodbye
         if not self._opened.done():
             if self._speech.handshake_exc is not None:
-                self._opened.set_exception(self._speech.handshake_exc)
+                self._refused(self._speech.handshake_exc)
                 return
             if events:
                 events = events[1:]
@@ -126,27 +131,41 @@ class CdpSocket(asyncio.Protocol):
         for event in events:
             if isinstance(event, Frame) and event.opcode in MESSAGE_OPCODES:
                 self._frame(event)
+        if self._speech.close_rcvd is not None or self._speech.parser_exc is not None:
+            # No message will come any more. A browser that kept the connection all the same would keep the relay open.
+            self._hang_up()
 
     def _frame(self, frame: Frame) -> None:
+        data = frame.data if isinstance(frame.data, Data) else bytes(frame.data)
         if frame.fin and not self._parts:
-            self._on_message(bytes(frame.data))
+            self._on_message(data)
             return
-        self._parts.append(bytes(frame.data))
+        self._parts.append(data)
         if frame.fin:
             whole, self._parts = b"".join(self._parts), []
             self._on_message(whole)
 
     def eof_received(self) -> None:
-        """Nothing more comes; asyncio closes the transport."""
+        """Nothing more comes. What was not written yet is not waited for: it might never be taken."""
         self._speech.receive_eof()
+        self._hang_up()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell everybody who waits."""
         self._speech.receive_eof()
         self.closed.set()
         if not self._opened.done():
-            self._opened.set_exception(exc or ConnectionError("the connection was closed during the handshake"))
+            gone = ConnectionError("the connection was closed during the handshake")
+            self._refused(exc or self._speech.handshake_exc or gone)
         self._on_lost()
+
+    def _refused(self, error: Exception) -> None:
+        self._opened.set_exception(error)
+        self._opened.exception()  # asyncio logs what nobody reads, and ``open`` may have been cancelled
+
+    def _hang_up(self) -> None:
+        assert self._transport is not None
+        self._transport.abort()
 
     def _flush(self) -> None:
         assert self._transport is not None
