@@ -11,12 +11,11 @@ import itertools
 import json
 from typing import TYPE_CHECKING, Any
 
-from browsermw.wire.cdp_socket import CdpSocket, SocketFailed
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, WebSocketException
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-    from browsermw.wire.cdp_socket import Data
 
 Json = dict[str, Any]
 
@@ -36,13 +35,16 @@ class CdpConnection:
         closed: Set once the connection is gone.
     """
 
-    def __init__(self, on_event: Callable[[str, Json, str | None], None], unread: Iterable[str] = ()) -> None:
-        self._socket: CdpSocket | None = None
-        self._unread = tuple(f'{{"method":"{name}'.encode() for name in unread)
+    def __init__(
+        self, socket: ClientConnection, on_event: Callable[[str, Json, str | None], None], unread: Iterable[str] = ()
+    ) -> None:
+        self._socket = socket
+        self._unread = tuple(f'{{"method":"{name}' for name in unread)
         self._on_event = on_event
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Json]] = {}
         self.closed = asyncio.Event()
+        self._reader = asyncio.create_task(self._read(), name="browsermw-cdp")
 
     @classmethod
     async def open(
@@ -58,12 +60,12 @@ class CdpConnection:
         Raises:
             CdpClosed: Nobody answers there.
         """
-        connection = cls(on_event, unread)
         try:
-            connection._socket = await CdpSocket.open(url, connection._read, connection._lost)
-        except SocketFailed as error:
-            raise CdpClosed(str(error)) from error
-        return connection
+            # Pause messages carry upload bodies, hence no size limit; no proxy: the port is on this machine.
+            socket = await connect(url, max_size=None, compression=None, ping_interval=None, proxy=None)
+        except (OSError, WebSocketException) as error:
+            raise CdpClosed(f"no browser answers at {url}: {error}") from error
+        return cls(socket, on_event, unread)
 
     async def send(self, method: str, params: Json | None = None, *, session: str | None = None) -> Json:
         """Send a command and wait for its result.
@@ -72,30 +74,37 @@ class CdpConnection:
             CdpError: The browser refused the command.
             CdpClosed: The connection is gone.
         """
-        if self.closed.is_set() or self._socket is None:
+        if self.closed.is_set():
             raise CdpClosed("the connection to the browser is closed")
         number = next(self._ids)
         message: Json = {"id": number, "method": method, "params": params or {}}
         if session is not None:
             message["sessionId"] = session
-        text = json.dumps(message).encode()
+        text = json.dumps(message)
         waiting: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
         self._waiting[number] = waiting
         try:
-            self._socket.send(text)
+            await self._socket.send(text)
             return await waiting
+        except ConnectionClosed as error:
+            raise CdpClosed("the connection to the browser is closed") from error
         finally:
             self._waiting.pop(number, None)
+            if waiting.done() and not waiting.cancelled():
+                waiting.exception()  # the reader may have set it while we were sending; asyncio logs what nobody reads
 
-    def _read(self, text: Data) -> None:
-        if not text.startswith(self._unread):
-            self._take(json.loads(text.decode()))
-
-    def _lost(self) -> None:
-        self.closed.set()
-        for waiting in self._waiting.values():
-            if not waiting.done():
-                waiting.set_exception(CdpClosed("the connection to the browser is closed"))
+    async def _read(self) -> None:
+        try:
+            async for text in self._socket:
+                if not (isinstance(text, str) and text.startswith(self._unread)):
+                    self._take(json.loads(text))
+        except ConnectionClosed:
+            pass
+        finally:
+            self.closed.set()
+            for waiting in self._waiting.values():
+                if not waiting.done():
+                    waiting.set_exception(CdpClosed("the connection to the browser is closed"))
 
     def _take(self, message: Json) -> None:
         if "method" in message:
@@ -111,5 +120,5 @@ class CdpConnection:
 
     async def close(self) -> None:
         """Close the connection; what the gate held is let go by the browser (field note 2)."""
-        if self._socket is not None:
-            await self._socket.close()
+        await self._socket.close()
+        await self._reader
