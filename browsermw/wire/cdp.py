@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
+from browsermw.wire.endpoint import reason, shown
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -63,8 +65,8 @@ class CdpConnection:
         try:
             # Pause messages carry upload bodies, hence no size limit; no proxy: the port is on this machine.
             socket = await connect(url, max_size=None, compression=None, ping_interval=None, proxy=None)
-        except (OSError, WebSocketException) as error:
-            raise CdpClosed(f"no browser answers at {url}: {error}") from error
+        except (OSError, ValueError, WebSocketException) as error:
+            raise CdpClosed(f"no browser answers at {shown(url)}: {reason(error, url)}") from error
         return cls(socket, on_event, unread)
 
     async def send(self, method: str, params: Json | None = None, *, session: str | None = None) -> Json:

@@ -23,7 +23,7 @@ from browsermw.events import Events
 from browsermw.protocol.recovery import Wire
 from browsermw.wire.begun import Begun
 from browsermw.wire.cdp import CdpConnection, CdpError
-from browsermw.wire.endpoint import socket_url
+from browsermw.wire.endpoint import shown, socket_url
 from browsermw.wire.gate import PATTERNS, Gate
 from browsermw.wire.targets import PAGE_TYPES, Target, TargetMap
 from browsermw.wire.traffic import NO_BUFFERS, UNREAD, WORKER_TYPES, Traffic
@@ -167,8 +167,8 @@ class GuardedBrowser:
         answer = await connection.send("SystemInfo.getInfo")
         if self._relay.server not in answer.get("commandLine", ""):
             raise WireTooWeak(
-                f"Nothing left the browser: the browser on {self._endpoint} is not the one that was launched with "
-                "mw.launch_options(): another program took its debugging port. Launch it again."
+                f"Nothing left the browser: the browser on {shown(self._endpoint)} is not the one that was launched "
+                "with mw.launch_options(): another program took its debugging port. Launch it again."
             )
 
     async def _cover_older_pages(self) -> None:

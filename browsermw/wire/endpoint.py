@@ -6,6 +6,7 @@ import asyncio
 import json
 import urllib.request
 from http.client import HTTPException
+from urllib.parse import urlsplit, urlunsplit
 
 from browsermw.errors import WireTooWeak
 
@@ -31,10 +32,22 @@ async def socket_url(endpoint: str, timeout_s: float) -> str:
         except (OSError, ValueError, KeyError, HTTPException) as error:
             if asyncio.get_running_loop().time() > deadline:
                 raise WireTooWeak(
-                    f"Nothing left the browser: no browser answers on its debugging port at {endpoint} ({error}). "
-                    "Was it launched with mw.launch_options()? Is the port taken by another program?"
+                    f"Nothing left the browser: no browser answers on its debugging port at {shown(endpoint)} "
+                    f"({reason(error, endpoint)}). Was it launched with mw.launch_options()? Is the port taken by "
+                    "another program?"
                 ) from error
         await asyncio.sleep(RETRY_S)
+
+
+def shown(endpoint: str) -> str:
+    """An endpoint without what may be a secret in it: name and password, and the query, where services put tokens."""
+    parts = urlsplit(endpoint)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def reason(error: Exception, endpoint: str) -> str:
+    """An error in words; by its name alone where the words may repeat a secret of the endpoint."""
+    return type(error).__name__ if "@" in endpoint or "?" in endpoint else str(error)
 
 
 def _ask_version(endpoint: str) -> str:

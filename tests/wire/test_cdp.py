@@ -12,7 +12,9 @@ import pytest
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosedOK
 
+from browsermw import WireTooWeak
 from browsermw.wire.cdp import CdpClosed, CdpConnection
+from browsermw.wire.endpoint import socket_url
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -197,3 +199,19 @@ async def test_who_does_not_answer_as_a_browser_is_named(answer: Callable[..., A
 async def test_nobody_at_the_port_is_said() -> None:
     with pytest.raises(CdpClosed, match=r"no browser answers at ws://127\.0\.0\.1:1/"):
         await CdpConnection.open("ws://127.0.0.1:1/", lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    "url", ["ws://agent:s3cret@127.0.0.1:1/x?token=s3cret", "ws://127.0.0.1:1/x?token=s3cret", "ws://a:s3cret@:x/"]
+)
+async def test_no_password_and_no_token_of_an_endpoint_is_shown(url: str) -> None:
+    with pytest.raises(CdpClosed) as caught:
+        await CdpConnection.open(url, lambda *_: None)
+    assert "s3cret" not in str(caught.value)
+
+
+async def test_nor_of_a_debugging_port_that_does_not_answer() -> None:
+    with pytest.raises(WireTooWeak) as caught:
+        await socket_url("http://agent:s3cret@127.0.0.1:1", 0)
+    assert "http://127.0.0.1:1 " in str(caught.value)
+    assert "s3cret" not in str(caught.value)
