@@ -21,7 +21,6 @@ from browsermw.wire.browser_find import find_browser
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
 
     from browsermw import Runtime
     from browsermw.models import Action, Checkpoint, Effect

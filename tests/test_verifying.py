@@ -8,7 +8,7 @@ import pytest
 
 from browsermw.ledger.contract import Sighting
 from browsermw.models import Checkpoint
-from browsermw.protocol.verification import compare
+from browsermw.verifying import compare
 
 SEEN = {
     "url": "https://shop.example/orders/7",
